@@ -1,0 +1,65 @@
+"""Monte-Carlo privacy auditing and experimentation around differentially private statistical model checking.
+
+The names below are the public interface; each is imported on first use, so that starting up stays light.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    "Sprt": "sprt",
+    "ParameterError": "sprt",
+    "Mechanism": "mechanisms",
+    "NoNoise": "mechanisms",
+    "Exponential": "mechanisms",
+    "Simulation": "simulate",
+    "simulate": "simulate",
+    "exact_characteristics": "simulate",
+    "draw_runs": "walks.monte_carlo",
+    "exit_law": "walks.exact",
+    "exact_law": "walks.averages",
+    "exact_mean": "walks.averages",
+    "exact_sd": "walks.averages",
+    "exact_error": "walks.averages",
+    "worst_errors": "walks.averages",
+    "load_results": "report.files",
+}
+
+__all__ = [
+    "Exponential",
+    "Mechanism",
+    "NoNoise",
+    "ParameterError",
+    "Simulation",
+    "Sprt",
+    "__version__",
+    "draw_runs",
+    "exact_characteristics",
+    "exact_error",
+    "exact_law",
+    "exact_mean",
+    "exact_sd",
+    "exit_law",
+    "load_results",
+    "simulate",
+    "worst_errors",
+]
+
+if TYPE_CHECKING:
+    from dpsmc_audit.mechanisms import Exponential, Mechanism, NoNoise
+    from dpsmc_audit.report.files import load_results
+    from dpsmc_audit.simulate import Simulation, exact_characteristics, simulate
+    from dpsmc_audit.sprt import ParameterError, Sprt
+    from dpsmc_audit.walks.averages import exact_error, exact_law, exact_mean, exact_sd, worst_errors
+    from dpsmc_audit.walks.exact import exit_law
+    from dpsmc_audit.walks.monte_carlo import draw_runs
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"dpsmc_audit.{_WHERE[name]}"), name)

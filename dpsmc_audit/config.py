@@ -1,0 +1,117 @@
+"""The configuration's schema and its checks. Only the command line imports this; the library takes plain arguments."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from hydra.core.config_store import ConfigStore
+from omegaconf import DictConfig, OmegaConf
+
+from dpsmc_audit.evidence import check_confidence
+from dpsmc_audit.mechanisms import Mechanism, mechanism_named
+from dpsmc_audit.sprt import ParameterError, Sprt, check_probability, require
+
+__all__ = ["Config", "Engine", "Named", "read", "register"]
+
+KERNELS = ("jumps", "steps")
+
+
+@dataclass
+class Named:
+    """A config group of which only the choice matters."""
+
+    name: str = ""
+
+
+@dataclass
+class Engine:
+    """How numbers are made; only `name` and `kernel` can change a result."""
+
+    name: str = "monte_carlo"
+    kernel: str = "jumps"
+    threads: int | None = None
+    block_size: int = 16_384
+
+
+@dataclass
+class Config:
+    """All keys of the command line, typed; `read` turns a composed configuration into one that was checked."""
+
+    p: float = 0.73
+    p_phi: float | None = None
+    alpha: float = 0.01
+    alpha_fp: float | None = None
+    alpha_fn: float | None = None
+    delta: float = 0.01
+    epsilon: float = 0.01
+    entry: int = 1
+    runs: int = 10_000
+    seed: int = 1
+    max_steps: int = 10_000_000
+    confidence: float = 0.99
+    study: str | None = None
+    task: Named = field(default_factory=Named)
+    mechanism: Named = field(default_factory=Named)
+    model: Named = field(default_factory=Named)
+    engine: Engine = field(default_factory=Engine)
+
+    def check(self) -> None:
+        """Raise `ParameterError` for any value that no task can work with."""
+        check_confidence(self.confidence)
+        _ = self.law
+        check_probability("p_phi", self.bernoulli)
+        for name in ("entry", "runs", "max_steps"):
+            require(getattr(self, name) >= 1, f"{name} must be at least 1, got {getattr(self, name)}")
+        require(0 <= self.seed < 2**64, f"seed must lie in [0, 2^64), got {self.seed}")
+        require(
+            self.engine.kernel in KERNELS,
+            f"engine.kernel must be one of {', '.join(KERNELS)}, got {self.engine.kernel}",
+        )
+        require(self.threads >= 1, f"engine.threads must be at least 1, got {self.threads}")
+        require(
+            1 <= self.engine.block_size <= 2**20,
+            f"engine.block_size must lie in [1, 2^20], got {self.engine.block_size}",
+        )
+
+    @property
+    def test(self) -> Sprt:
+        return Sprt(self.p, self.delta, self.alpha, self.alpha_fp, self.alpha_fn)
+
+    @property
+    def law(self) -> Mechanism:
+        return mechanism_named(self.mechanism.name, self.test, self.epsilon)
+
+    @property
+    def bernoulli(self) -> float:
+        """p_phi of the model."""
+        if self.p_phi is None:
+            raise ParameterError(f"model {self.model.name} needs p_phi")
+        return self.p_phi
+
+    @property
+    def threads(self) -> int:
+        return len(os.sched_getaffinity(0)) if self.engine.threads is None else self.engine.threads
+
+    def parameters(self) -> dict[str, Any]:
+        """What the result depends on: neither threads nor block size."""
+        values = asdict(self)
+        for group in ("task", "mechanism", "model"):
+            values[group] = values[group]["name"]
+        values["engine"], values["kernel"] = self.engine.name, self.engine.kernel
+        del values["study"]
+        return values
+
+
+def register() -> None:
+    """Make the schema known to Hydra, as the first entry of the defaults list."""
+    ConfigStore.instance().store(name="schema", node=Config)
+
+
+def read(composed: DictConfig) -> Config:
+    """The typed and checked configuration."""
+    config = OmegaConf.to_object(composed)
+    assert isinstance(config, Config)
+    config.check()
+    return config

@@ -1,0 +1,66 @@
+"""Results on disk: written to a temporary name and renamed, so that a file is whole or not there."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["load_results", "read_json", "write_json", "write_text"]
+
+RESULT = "result.json"
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write all of the text or nothing."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """Strict JSON: nan becomes null and an infinity the word "inf" or "-inf"."""
+    write_text(path, json.dumps(_strict(value), indent=2, allow_nan=False) + "\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A result written by `write_json`."""
+    value = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(value, dict):
+        raise ValueError(f"{path.name} holds no result")
+    return value
+
+
+def _strict(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _strict(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_strict(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    return value
+
+
+def load_results(folder: str | Path) -> pd.DataFrame:
+    """All results below a folder, one row each; parameters and results are columns, intervals stay lists.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> write_json(folder / "result.json", {"parameters": {"alpha": 0.01}, "samples": 413.0})
+    >>> load_results(folder)[["alpha", "samples"]].values.tolist()
+    [[0.01, 413.0]]
+    """
+    import pandas as pd
+
+    results = [read_json(path) for path in sorted(Path(folder).rglob(RESULT))]
+    return pd.DataFrame([{**result.pop("parameters"), **result} for result in results])

@@ -1,0 +1,93 @@
+"""The one table that a sweep ends with, whatever launched its jobs and however many of them failed."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hydra.core.global_hydra import GlobalHydra
+from hydra.experimental.callback import Callback
+from omegaconf import DictConfig
+
+from dpsmc_audit.report.files import RESULT, read_json, write_text
+from dpsmc_audit.report.tables import (
+    CSV_COLUMNS,
+    PAPER_COLUMNS,
+    TIMING_COLUMNS,
+    as_csv,
+    as_latex,
+    as_markdown,
+    as_text,
+    flatten,
+    varying,
+)
+
+__all__ = ["FAILED", "SweepTable", "finish_interrupted"]
+
+FAILED = "failed.txt"
+"""A job of a sweep that fails leaves its overrides and one line here, instead of a result."""
+
+_running: dict[str, Any] = {}
+
+
+class SweepTable(Callback):
+    """Hydra callback: remembers where the sweep goes, and joins its results when it ends."""
+
+    def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
+        _running.update(folder=Path(config.hydra.sweep.dir), study=config.get("study"), started=time.time())
+        _compose_once()
+
+    def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
+        if not tabulate(**_running):
+            raise SystemExit(1)
+        _running.clear()
+
+
+def _compose_once() -> None:
+    """Hydra composes the configuration of each job twice, to validate and to launch it; let it keep the first."""
+    loader: Any = GlobalHydra.instance().config_loader()
+    compose: Callable[[DictConfig, list[str]], DictConfig] = loader.load_sweep_config
+    made: dict[tuple[str, ...], DictConfig] = {}
+
+    def load_sweep_config(master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
+        key = tuple(sweep_overrides)
+        if key in made:
+            return made.pop(key)
+        made[key] = compose(master_config, sweep_overrides)
+        return made[key]
+
+    loader.load_sweep_config = load_sweep_config
+
+
+def finish_interrupted() -> None:
+    """Tabulate what a sweep that was stopped has finished."""
+    if _running:
+        tabulate(**_running)
+
+
+def _made_since(folder: Path, name: str, started: float) -> list[Path]:
+    """Files of this sweep's jobs, in the order of the jobs; older ones in the same folder belong to another sweep."""
+    found = [path for path in folder.glob(f"*/{name}") if path.stat().st_mtime >= started - 0.01]
+    return sorted(found, key=lambda path: (len(path.parent.name), path.parent.name))
+
+
+def tabulate(folder: Path, study: str | None, started: float) -> bool:
+    """Write and print the table of the finished jobs and name the failed ones; True if there are none."""
+    rows = [flatten(read_json(path)) for path in _made_since(folder, RESULT, started)]
+    failed = _made_since(folder, FAILED, started)
+    if rows:
+        names = [*varying(rows), *CSV_COLUMNS, *(PAPER_COLUMNS if study == "table1" else ())]
+        write_text(folder / "table.csv", as_csv(rows, names))
+        write_text(folder / "timing.csv", as_csv(rows, [*varying(rows), *TIMING_COLUMNS]))
+        write_text(folder / "table.md", as_markdown(rows))
+        write_text(folder / "table.tex", as_latex(rows))
+        print(as_text(rows))
+        if study == "table1":
+            print("distance: paper minus exact in standard errors of the paper's 10^4 runs, beyond rounding; * above 3")
+        print(f"{len(rows)} results in {folder}")
+    for path in failed:
+        print(f"failed: {path.read_text(encoding='utf-8').strip()}", file=sys.stderr)
+    return not failed

@@ -1,0 +1,145 @@
+"""Rows of results as a table: for the terminal, as CSV, Markdown and LaTeX."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["CSV_COLUMNS", "Column", "as_csv", "as_latex", "as_markdown", "as_text", "columns_for", "flatten"]
+
+Row = dict[str, Any]
+
+CSV_COLUMNS = (
+    "alpha", "delta", "epsilon", "p", "p_phi", "accuracy", "samples", "samples_low", "samples_high",
+    "samples_exact", "error_exact", "unfinished",
+)  # fmt: skip
+PAPER_COLUMNS = ("paper_samples", "paper_halfwidth", "distance")
+TIMING_COLUMNS = ("alpha", "delta", "epsilon", "p", "p_phi", "seconds", "seconds_per_run")
+SETTINGS = ("mechanism", "model", "engine", "kernel", "alpha_fp", "alpha_fn", "runs", "seed", "max_steps", "confidence")
+"""Parameters that get a column of their own only where a sweep varies them."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column for people: its heading, the same in LaTeX, and how a row is shown in it."""
+
+    heading: str
+    latex: str
+    show: Callable[[Row], str]
+
+
+def flatten(result: dict[str, Any]) -> Row:
+    """One flat row of a result."""
+    low, high = result.get("samples_ci") or (None, None)
+    return {**result["parameters"], **result, "samples_low": low, "samples_high": high}
+
+
+def varying(rows: Sequence[Row]) -> list[str]:
+    """Settings that differ between rows."""
+    return [name for name in SETTINGS if len({str(row.get(name)) for row in rows}) > 1]
+
+
+def _number(name: str, spec: str) -> Callable[[Row], str]:
+    def show(row: Row) -> str:
+        value = row.get(name)
+        return "-" if value is None else format(value, spec)
+
+    return show
+
+
+def _plain(name: str) -> Callable[[Row], str]:
+    return lambda row: "-" if row.get(name) is None else f"{row[name]}"
+
+
+def _mean(row: Row) -> str:
+    if row.get("samples") is None:
+        return "-"
+    low, high = row["samples_low"], row["samples_high"]
+    return f"{row['samples']:.1f}" + ("" if low is None else f" ± {0.5 * (high - low):.1f}")
+
+
+def _paper(row: Row) -> str:
+    if row.get("paper_samples") is None:
+        return "-"
+    return f"{row['paper_samples']:.0f} ± {row['paper_halfwidth']:.0f}"
+
+
+def _distance(row: Row) -> str:
+    if row.get("distance") is None:
+        return "-"
+    return f"{row['distance']:+.1f}" + (" *" if abs(row["distance"]) > 3.0 else "")
+
+
+def _time(row: Row) -> str:
+    value = row.get("seconds_per_run")
+    return "-" if value is None else f"{1e6 * value:.2f} us"
+
+
+def columns_for(rows: Sequence[Row]) -> list[Column]:
+    """The columns that these rows fill."""
+    names = varying(rows)
+    columns = [Column(name, name.replace("_", r"\_"), _plain(name)) for name in names]
+    columns += [
+        Column("1-alpha", r"$1-\alpha$", lambda row: f"{1.0 - row['alpha']:g}"),
+        Column("delta", r"$\delta$", _plain("delta")),
+        Column("epsilon", r"$\varepsilon$", _plain("epsilon")),
+    ]
+    if len({row["p_phi"] for row in rows}) > 1:
+        columns.append(Column("p_phi", r"$p_\varphi$", _plain("p_phi")))
+    columns += [
+        Column("accuracy", "Acc.", _number("accuracy", ".4f")),
+        Column("mean samples", "Samples", _mean),
+        Column("exact mean", "Exact", _number("samples_exact", ".3f")),
+        Column("P(wrong)", r"$P(\mathrm{wrong})$", _number("error_exact", ".2g")),
+    ]
+    if any(row.get("paper_samples") is not None for row in rows):
+        columns += [Column("paper", "Paper", _paper), Column("distance", "Distance", _distance)]
+    if any(row.get("unfinished") for row in rows):
+        columns.append(Column("unfinished", "Unfinished", _plain("unfinished")))
+    columns += [Column("time/run", "Time/run", _time), Column("decision", "Decision", _plain("decision"))]
+    return columns
+
+
+def _cells(rows: Sequence[Row]) -> tuple[list[Column], list[list[str]]]:
+    columns = columns_for(rows)
+    return columns, [[column.show(row) for column in columns] for row in rows]
+
+
+def as_text(rows: Sequence[Row]) -> str:
+    """An aligned table for the terminal."""
+    columns, cells = _cells(rows)
+    lines = [[column.heading for column in columns], *cells]
+    widths = [max(len(line[j]) for line in lines) for j in range(len(columns))]
+    lines.insert(1, ["-" * width for width in widths])
+    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
+
+
+def as_markdown(rows: Sequence[Row]) -> str:
+    columns, cells = _cells(rows)
+    lines = [[column.heading for column in columns], ["---:"] * len(columns), *cells]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def as_latex(rows: Sequence[Row]) -> str:
+    columns, cells = _cells(rows)
+    body = [[_latex(cell) for cell in line] for line in cells]
+    lines = [r"\begin{tabular}{" + "r" * len(columns) + "}", " & ".join(c.latex for c in columns) + r" \\", r"\hline"]
+    return "\n".join([*lines, *(" & ".join(line) + r" \\" for line in body), r"\end{tabular}"]) + "\n"
+
+
+def _latex(cell: str) -> str:
+    for plain, escaped in (("_", r"\_"), ("±", r"$\pm$"), (" us", r" $\mu$s"), ("%", r"\%")):
+        cell = cell.replace(plain, escaped)
+    return cell
+
+
+def as_csv(rows: Sequence[Row], names: Sequence[str]) -> str:
+    """Numbers with all their digits."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([row.get(name) for name in names] for row in rows)
+    return out.getvalue()

@@ -1,0 +1,186 @@
+"""Run Algorithm 1 or 2 many times and set the averages beside their exact values."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dpsmc_audit.evidence import Interval, check_confidence, clopper_pearson, mean_interval
+from dpsmc_audit.mechanisms import Mechanism
+from dpsmc_audit.sprt import Sprt
+from dpsmc_audit.walks.averages import WorstErrors, exact_error, exact_mean, worst_errors
+from dpsmc_audit.walks.exact import Exact
+from dpsmc_audit.walks.monte_carlo import ALT, BLOCK_SIZE, NULL, UNFINISHED, Kernel, Runs, draw_block, draw_blocks
+
+__all__ = ["MAX_STEPS", "Characteristics", "Simulation", "Tally", "exact_characteristics", "simulate"]
+
+MAX_STEPS = 10_000_000
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Integer sums over runs: they add up to the same whatever the order of the blocks."""
+
+    runs: int = 0
+    null: int = 0
+    alt: int = 0
+    unfinished: int = 0
+    samples: int = 0
+    squares: int = 0
+
+    def plus(self, runs: Runs) -> Tally:
+        """With a block of runs added. Squares are summed in halves of 20 bits, so that no sum overflows."""
+        high, low = runs.tau >> 20, runs.tau & 0xFFFFF
+        squares = (int(high @ high) << 40) + (int(high @ low) << 21) + int(low @ low)
+        return Tally(
+            self.runs + runs.tau.size,
+            self.null + int(np.count_nonzero(runs.decision == NULL)),
+            self.alt + int(np.count_nonzero(runs.decision == ALT)),
+            self.unfinished + int(np.count_nonzero(runs.decision == UNFINISHED)),
+            self.samples + int(runs.tau.sum()),
+            self.squares + squares,
+        )
+
+
+@dataclass(frozen=True)
+class Characteristics:
+    """Exact mean and error probability at p_phi, and the worst errors over both hypotheses; for runs without a cap."""
+
+    samples: Exact
+    error: Exact
+    worst: WorstErrors
+
+    def as_dict(self) -> dict[str, Any]:
+        """The exact part of ``result.json``."""
+        named = {
+            "samples_exact": self.samples,
+            "error_exact": self.error,
+            "fp_worst": self.worst.fp,
+            "fn_worst": self.worst.fn,
+        }
+        values = {name: exact.value for name, exact in named.items()}
+        return values | {f"{name}_error": exact.error for name, exact in named.items()}
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What many runs of the test did, and what they were bound to do.
+
+    `samples` counts what was drawn: a run stopped at the cap counts with all its samples and as `unfinished`,
+    never as a decision.
+    """
+
+    test: Sprt
+    mechanism: Mechanism
+    p_phi: float
+    tally: Tally
+    confidence: float
+    exact: Characteristics
+    seconds: float = field(compare=False)
+
+    @property
+    def samples(self) -> float:
+        """Mean number of samples drawn."""
+        return self.tally.samples / self.tally.runs
+
+    @property
+    def samples_ci(self) -> Interval | None:
+        return mean_interval(self.tally.runs, self.tally.samples, self.tally.squares, self.confidence)
+
+    @property
+    def _correct(self) -> int:
+        return self.tally.null if self.test.null_is_true(self.p_phi) else self.tally.alt
+
+    @property
+    def accuracy(self) -> float:
+        """Share of correct decisions among all runs; an unfinished run is not one."""
+        return self._correct / self.tally.runs
+
+    @property
+    def accuracy_ci(self) -> Interval:
+        return clopper_pearson(self._correct, self.tally.runs, self.confidence)
+
+    @property
+    def null_rate(self) -> float:
+        """Share of runs that returned H_null: the paper's "Acc."."""
+        return self.tally.null / self.tally.runs
+
+    @property
+    def decision(self) -> str:
+        """The more frequent decision; "undecided" if no run finished."""
+        if self.tally.null == self.tally.alt == 0:
+            return "undecided"
+        return "H_null" if self.tally.null >= self.tally.alt else "H_alt"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The content of ``result.json``, parameters apart."""
+        return {
+            "samples": self.samples,
+            "samples_ci": self.samples_ci,
+            "accuracy": self.accuracy,
+            "accuracy_ci": self.accuracy_ci,
+            "null_rate": self.null_rate,
+            "unfinished": self.tally.unfinished,
+            "decision": self.decision,
+            **self.exact.as_dict(),
+            "seconds": self.seconds,
+            "seconds_per_run": self.seconds / self.tally.runs,
+        }
+
+
+def exact_characteristics(test: Sprt, mechanism: Mechanism, p_phi: float) -> Characteristics:
+    """Everything known of the test without sampling.
+
+    Examples
+    --------
+    >>> from dpsmc_audit.mechanisms import Exponential
+    >>> test = Sprt(p=0.73, delta=0.03, alpha=0.05)
+    >>> known = exact_characteristics(test, Exponential.private(test, epsilon=0.05), p_phi=0.84)
+    >>> round(known.samples.value, 2), round(known.worst.fp.value, 4)
+    (272.4, 0.0066)
+    """
+    samples, error = exact_mean(test, mechanism, p_phi), exact_error(test, mechanism, p_phi)
+    return Characteristics(samples, error, worst_errors(test, mechanism))
+
+
+def simulate(
+    test: Sprt,
+    mechanism: Mechanism,
+    p_phi: float,
+    runs: int = 10_000,
+    *,
+    seed: int = 1,
+    max_steps: int = MAX_STEPS,
+    confidence: float = 0.99,
+    kernel: Kernel = "jumps",
+    threads: int = 1,
+    block_size: int = BLOCK_SIZE,
+) -> Simulation:
+    """Simulate `runs` independent runs on samples that hold with probability `p_phi`.
+
+    The result is a function of the arguments up to `kernel`; `threads` and `block_size` only change how long it takes.
+
+    Examples
+    --------
+    >>> from dpsmc_audit.mechanisms import Exponential
+    >>> test = Sprt(p=0.73, delta=0.03, alpha=0.05)
+    >>> result = simulate(test, Exponential.private(test, epsilon=0.05), p_phi=0.84, runs=20_000, seed=3)
+    >>> result.decision, result.accuracy, round(result.exact.samples.value, 2)
+    ('H_null', 1.0, 272.4)
+    >>> low, high = result.samples_ci
+    >>> low < result.exact.samples.value < high
+    True
+    """
+    check_confidence(confidence)
+    options = {"seed": seed, "max_steps": max_steps, "threads": threads, "block_size": block_size}
+    blocks = draw_blocks(test, mechanism, p_phi, runs, kernel=kernel, **options)
+    draw_block(test, mechanism, p_phi, 0, 1, seed=seed, max_steps=1, kernel=kernel)  # compiled before the clock starts
+    tally = Tally()
+    started = time.perf_counter()
+    for block in blocks:
+        tally = tally.plus(block)
+    seconds = time.perf_counter() - started
+    return Simulation(test, mechanism, p_phi, tally, confidence, exact_characteristics(test, mechanism, p_phi), seconds)

@@ -1,0 +1,173 @@
+"""The sequential probability ratio test of the paper: its parameters and everything they determine.
+
+The walk ``Lambda_N = K s_plus - (N - K) s_minus`` (the paper's log-likelihood ratio) moves up by ``s_plus`` on a sample
+that satisfies the specification and down by ``s_minus`` on one that does not. Algorithm 1 stops when it leaves
+``(-b_low, b_up)``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+__all__ = ["ParameterError", "Sprt", "WaldApproximation", "check_probability", "require"]
+
+
+class ParameterError(ValueError):
+    """A parameter that no run can be made with; its message is one line for the user."""
+
+
+def require(condition: bool, message: str) -> None:
+    """Raise `ParameterError` unless the condition holds (a comparison with nan never does)."""
+    if not condition:
+        raise ParameterError(message)
+
+
+def check_probability(name: str, value: float) -> None:
+    """A probability lies in [0, 1]."""
+    require(0.0 <= value <= 1.0, f"{name} must lie in [0, 1], got {value}")
+
+
+@dataclass(frozen=True)
+class WaldApproximation:
+    """Wald's classical approximation, which ignores by how much the walk overshoots its bounds."""
+
+    samples: float
+    null_probability: float
+
+
+@dataclass(frozen=True)
+class Sprt:
+    """Test of H_null: p_phi >= p + delta against H_alt: p_phi <= p - delta.
+
+    Parameters
+    ----------
+    p : float
+        Threshold the satisfaction probability is compared with.
+    delta : float
+        Indifference parameter of Assumption 1, ``|p_phi - p| > delta``.
+    alpha : float
+        Significance level, for both kinds of error unless one is set apart.
+    alpha_fp, alpha_fn : float, optional
+        Level for returning H_alt under H_null, and for returning H_null under H_alt (the paper's footnote).
+
+    Examples
+    --------
+    >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
+    >>> round(test.b_up, 4), round(test.s_plus, 5), round(test.s_minus, 5)
+    (4.5951, 0.0274, 0.07411)
+    >>> round(test.expected_sensitivity(0.84), 3)
+    9.097
+    """
+
+    p: float
+    delta: float
+    alpha: float
+    alpha_fp: float | None = None
+    alpha_fn: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("alpha", "alpha_fp", "alpha_fn"):
+            value = getattr(self, name)
+            require(value is None or 0.0 < value < 0.5, f"{name} must lie in (0, 0.5), got {value}")
+        require(0.0 < self.delta < math.inf, f"delta must be positive, got {self.delta}")
+        inside = self.p - self.delta > 0.0 and self.p + self.delta < 1.0
+        require(inside, f"p - delta and p + delta must lie in (0, 1), got p={self.p}, delta={self.delta}")
+        require(self.s_plus > 0.0 and self.s_minus > 0.0, f"delta={self.delta} is too small for floating point")
+
+    @property
+    def fp(self) -> float:
+        """Level of P(return H_alt) under H_null."""
+        return self.alpha if self.alpha_fp is None else self.alpha_fp
+
+    @property
+    def fn(self) -> float:
+        """Level of P(return H_null) under H_alt."""
+        return self.alpha if self.alpha_fn is None else self.alpha_fn
+
+    @cached_property
+    def s_plus(self) -> float:
+        """Step of the walk on a sample that satisfies the specification."""
+        return math.log1p(2.0 * self.delta / (self.p - self.delta))
+
+    @cached_property
+    def s_minus(self) -> float:
+        """Step (downwards) on a sample that violates the specification."""
+        return math.log1p(2.0 * self.delta / (1.0 - self.p - self.delta))
+
+    @property
+    def step_sum(self) -> float:
+        """``c = s_plus + s_minus``: by how much one changed sample moves the walk."""
+        return self.s_plus + self.s_minus
+
+    @cached_property
+    def b_up(self) -> float:
+        """Wald's upper bound, ``ln((1 - fp) / fn)``; ``ln((1 - alpha) / alpha)`` with one level."""
+        return math.log((1.0 - self.fp) / self.fn)
+
+    @cached_property
+    def b_low(self) -> float:
+        """Distance of the lower bound, ``ln((1 - fn) / fp)``."""
+        return math.log((1.0 - self.fn) / self.fp)
+
+    def drift(self, p_phi: float) -> float:
+        """Mean step ``D = p_phi s_plus - (1 - p_phi) s_minus``."""
+        check_probability("p_phi", p_phi)
+        return p_phi * self.s_plus - (1.0 - p_phi) * self.s_minus
+
+    def expected_sensitivity(self, p_phi: float) -> float:
+        """``Delta_tau = (s_plus + s_minus) / |D|``, the paper's expected sensitivity lemma; inf without drift."""
+        drift = abs(self.drift(p_phi))
+        return self.step_sum / drift if drift > 0.0 else math.inf
+
+    def assumption_holds(self, p_phi: float) -> bool:
+        """Assumption 1: p_phi lies outside the indifference region."""
+        return abs(p_phi - self.p) > self.delta
+
+    def null_is_true(self, p_phi: float) -> bool:
+        """The truth of the question asked, ``p_phi > p``, also inside the indifference region."""
+        return p_phi > self.p
+
+    def exponent(self, p_phi: float) -> float:
+        """Nonzero root h of ``p_phi exp(-h s_plus) + (1 - p_phi) exp(h s_minus) = 1``, with the sign of the drift.
+
+        ``exp(-h Lambda_N)`` is then a martingale and P(ever hit -b) is about ``exp(-h b)`` for h > 0. h is 1 at
+        ``p + delta``, -1 at ``p - delta``, 0 without drift and infinite where p_phi is 0 or 1.
+        """
+        drift = self.drift(p_phi)
+        if p_phi in (0.0, 1.0):
+            return math.copysign(math.inf, drift)
+        if drift < 0.0:
+            return -_root_of_positive_drift(1.0 - p_phi, self.s_minus, self.s_plus)
+        return _root_of_positive_drift(p_phi, self.s_plus, self.s_minus) if drift > 0.0 else 0.0
+
+    def wald(self, p_phi: float, excess: float = 0.0) -> WaldApproximation:
+        """Wald's approximation of mean samples and P(H_null) with both bounds enlarged by `excess`."""
+        up, low = self.b_up + excess, self.b_low + excess
+        drift, h = self.drift(p_phi), self.exponent(p_phi)
+        if math.isinf(h):
+            reached, distance = (1.0, up) if h > 0 else (0.0, -low)
+            return WaldApproximation(distance / drift, reached)
+        if abs(h) * (up + low) < 1e-6:
+            variance = p_phi * self.s_plus**2 + (1.0 - p_phi) * self.s_minus**2
+            return WaldApproximation(up * low / variance, low / (up + low))
+        if h > 0:
+            null = -math.expm1(-h * low) / -math.expm1(-h * (up + low))
+        else:
+            null = math.exp(h * up) * math.expm1(h * low) / math.expm1(h * (up + low))
+        return WaldApproximation((null * up - (1.0 - null) * low) / drift, null)
+
+
+def _root_of_positive_drift(p_up: float, up: float, down: float) -> float:
+    """Newton from the right on the convex ``ln(p_up e^{-h up} + (1 - p_up) e^{h down})``: it descends to the root."""
+    h = -math.log1p(-p_up) / down
+    for _ in range(200):
+        rise, fall = p_up * math.exp(-h * up), (1.0 - p_up) * math.exp(h * down)
+        value = math.log(rise + fall)
+        slope = (fall * down - rise * up) / (rise + fall)
+        step = value / slope
+        h -= step
+        if abs(step) <= 1e-15 * abs(h):
+            break
+    return h

@@ -1,0 +1,362 @@
+"""Random walks of the test, sampled: one random stream per path, and every jitted kernel in this one file.
+
+Two kernels draw (tau, decision) of a run. `steps` looks at single samples: 64 of them from a handful of random words,
+skipped by counting where the bounds are out of reach. `jumps` never makes the single samples: where a bound is at least
+n steps away it draws how many of the next n hold, a binomial, from an alias table. Both follow the same law; path i is
+a function of (seed, i) alone, so neither threads nor blocks can change a result.
+
+All kernels stay in one file because Numba's cache does not notice a change to a helper in another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+from numba import njit, uint64
+from numpy.typing import NDArray
+
+from dpsmc_audit.mechanisms import Mechanism
+from dpsmc_audit.sprt import Sprt, check_probability, require
+
+__all__ = ["ALT", "BLOCK_SIZE", "NULL", "UNFINISHED", "Kernel", "Runs", "check_seed", "draw_blocks", "draw_runs"]
+
+Kernel = Literal["jumps", "steps"]
+NULL, ALT, UNFINISHED = 1, 0, -1
+BLOCK_SIZE = 16_384
+MAX_STEPS = 2**40
+JUMP_SIZES = 10
+"""Jumps are of 1, 2, 4, ..., 2^(JUMP_SIZES - 1) steps; the tables take about 20 KB."""
+
+_GOLDEN = uint64(0x9E3779B97F4A7C15)
+
+
+# --- the generator: xoshiro256++, one stream per path, seeded by splitmix64 -----------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _mix(z):
+    """The output function of splitmix64, a bijection of the 64-bit words."""
+    z = uint64(z)
+    z = (z ^ (z >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> uint64(27))) * uint64(0x94D049BB133111EB)
+    return z ^ (z >> uint64(31))
+
+
+@njit(cache=True, nogil=True)
+def _stream(seed, path):
+    """Initial state of path's stream: its key is a bijection of the path index, so no two paths share a stream."""
+    key = _mix(_mix(uint64(seed) + _GOLDEN) + uint64(path) * _GOLDEN)
+    return (
+        _mix(key + _GOLDEN),
+        _mix(key + _GOLDEN * uint64(2)),
+        _mix(key + _GOLDEN * uint64(3)),
+        _mix(key + _GOLDEN * uint64(4)),
+    )
+
+
+@njit(cache=True, nogil=True)
+def _rotate(x, k):
+    return (x << uint64(k)) | (x >> uint64(64 - k))
+
+
+@njit(cache=True, nogil=True)
+def _next(s0, s1, s2, s3):
+    """One 64-bit word of xoshiro256++ and the next state."""
+    word = _rotate(s0 + s3, 23) + s0
+    shifted = s1 << uint64(17)
+    s2 ^= s0
+    s3 ^= s1
+    s1 ^= s2
+    s0 ^= s3
+    s2 ^= shifted
+    return word, s0, s1, s2, _rotate(s3, 45)
+
+
+@njit(cache=True, nogil=True)
+def _uniforms(seed, first, out):
+    """The first draw of each path's stream, as a uniform in [0, 1): it decides the path's L."""
+    for i in range(out.size):
+        s0, s1, s2, s3 = _stream(seed, first + i)
+        word = _next(s0, s1, s2, s3)[0]
+        out[i] = (word >> uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+# --- kernel 1: every sample of the sequence -------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _popcount(x):
+    x = x - ((x >> uint64(1)) & uint64(0x5555555555555555))
+    x = (x & uint64(0x3333333333333333)) + ((x >> uint64(2)) & uint64(0x3333333333333333))
+    x = (x + (x >> uint64(4))) & uint64(0x0F0F0F0F0F0F0F0F)
+    return (x * uint64(0x0101010101010101)) >> uint64(56)
+
+
+@njit(cache=True, nogil=True)
+def _bernoulli_word(s0, s1, s2, s3, threshold, certain):
+    """64 independent bits, each 1 with probability exactly ``threshold / 2^64`` (always if certain).
+
+    Bit j compares a uniform with the threshold, most significant binary digit first; a word of randomness gives one
+    digit to all 64 comparisons, and about seven words settle them all.
+    """
+    if certain:
+        return ~uint64(0), s0, s1, s2, s3
+    ones = uint64(0)
+    undecided = ~uint64(0)
+    while undecided != uint64(0) and threshold != uint64(0):
+        word, s0, s1, s2, s3 = _next(s0, s1, s2, s3)
+        if threshold >> uint64(63):
+            ones |= undecided & ~word
+            undecided &= word
+        else:
+            undecided &= ~word
+        threshold <<= uint64(1)
+    return ones, s0, s1, s2, s3
+
+
+@njit(cache=True, nogil=True)
+def _steps(seed, first, excess, s_plus, s_minus, b_up, b_low, threshold, certain, max_steps, tau, decision):
+    """(tau, decision) of paths first, first + 1, ...; the bounds of path i are enlarged by excess[i]."""
+    for i in range(tau.size):
+        up, low = b_up + excess[i], b_low + excess[i]
+        s0, s1, s2, s3 = _stream(seed, first + i)
+        _, s0, s1, s2, s3 = _next(s0, s1, s2, s3)
+        steps, ones, outcome = 0, 0, UNFINISHED
+        while outcome == UNFINISHED and steps < max_steps:
+            word, s0, s1, s2, s3 = _bernoulli_word(s0, s1, s2, s3, threshold, certain)
+            walk = ones * s_plus - (steps - ones) * s_minus
+            # 65 steps instead of 64: a whole step of margin against rounding
+            if walk + 65 * s_plus < up and walk - 65 * s_minus > -low and steps + 64 <= max_steps:
+                ones += np.int64(_popcount(word))  # type: ignore[assignment]
+                steps += 64
+                continue
+            for _ in range(min(64, max_steps - steps)):
+                ones += np.int64(word & uint64(1))  # type: ignore[assignment]
+                word >>= uint64(1)
+                steps += 1
+                walk = ones * s_plus - (steps - ones) * s_minus
+                if walk >= up:
+                    outcome = NULL
+                    break
+                if walk <= -low:
+                    outcome = ALT
+                    break
+        tau[i] = steps
+        decision[i] = outcome
+
+
+# --- kernel 2: binomial jumps ---------------------------------------------------------------------------------------
+
+
+def _alias_table(weights: list[float]) -> tuple[NDArray[np.uint64], NDArray[np.uint16]]:
+    """Walker's alias table of outcomes 0, 1, ... whose weights sum to their number, a power of two.
+
+    A column is kept if the bits of a word below its number are less than its cut, else its alias is taken.
+    """
+    size = len(weights)
+    cut, alias = np.full(size, 2**64 - 1, np.uint64), np.arange(size, dtype=np.uint16)
+    scale = 2.0**64 / size
+    poor = [j for j, weight in enumerate(weights) if weight < 1.0]
+    rich = [j for j, weight in enumerate(weights) if weight >= 1.0]
+    while poor and rich:
+        small, large = poor.pop(), rich[-1]
+        cut[small], alias[small] = int(weights[small] * scale), large
+        weights[large] -= 1.0 - weights[small]
+        if weights[large] < 1.0:
+            poor.append(rich.pop())
+    return cut, alias
+
+
+@lru_cache(maxsize=8)
+def _jump_tables(p_phi: float) -> tuple[NDArray[np.uint64], NDArray[np.uint16], NDArray[np.uint8]]:
+    """Alias tables of Binomial(2^e, p_phi), e = 0, 1, ..., and the largest e for each number of steps in reach.
+
+    The table of e has 2^(e+1) columns and starts at position 2^(e+1), so a column is the top e + 1 bits of a word.
+    """
+    size = 2 ** (JUMP_SIZES + 1)
+    cut, alias = np.zeros(size, np.uint64), np.zeros(size, np.uint16)
+    law = np.array([1.0 - p_phi, p_phi])
+    for e in range(JUMP_SIZES):
+        columns = 2 ** (e + 1)
+        weights = np.zeros(columns)
+        weights[: law.size] = law * (columns / law.sum())
+        cut[columns : 2 * columns], alias[columns : 2 * columns] = _alias_table(weights.tolist())
+        law = np.convolve(law, law)
+    log2 = np.array([max(n.bit_length() - 1, 0) for n in range(2 ** (JUMP_SIZES - 1) + 1)], np.uint8)
+    return cut, alias, log2
+
+
+@njit(cache=True, nogil=True)
+def _start(path, seed, first, excess, b_up, b_low):
+    """A path at its beginning: generator, bounds, walk, steps, ones, path. Path -1 is a dummy that never decides."""
+    if path < 0 or path >= excess.size:
+        return uint64(1), uint64(2), uint64(3), uint64(4), np.inf, np.inf, 0.0, 0, 0, -1
+    s0, s1, s2, s3 = _stream(seed, first + path)
+    _, s0, s1, s2, s3 = _next(s0, s1, s2, s3)  # this draw was spent on L
+    return s0, s1, s2, s3, b_up + excess[path], b_low + excess[path], 0.0, 0, 0, path
+
+
+@njit(cache=True, nogil=True)
+def _jump(lane, s_plus, s_minus, per_up, per_low, cut, alias, log2, max_steps):
+    """The lane after one jump of the largest size at whose end a bound may be met, but not before it."""
+    s0, s1, s2, s3, up, low, walk, steps, ones, path = lane
+    away = min((up - walk) * per_up, (low + walk) * per_low, float(log2.size - 2))
+    e = uint64(log2[uint64(min(np.int64(away) + 1, max_steps - steps))])
+    word, s0, s1, s2, s3 = _next(s0, s1, s2, s3)
+    column = word >> (uint64(63) - e)
+    place = column + (uint64(2) << e)
+    rest = word & ((uint64(1) << (uint64(63) - e)) - uint64(1))
+    gained = column if rest < cut[place] else uint64(alias[place])
+    steps += np.int64(uint64(1) << e)
+    ones += np.int64(gained)
+    return s0, s1, s2, s3, up, low, ones * s_plus - (steps - ones) * s_minus, steps, ones, path
+
+
+@njit(cache=True, nogil=True)
+def _ended(lane, max_steps):
+    return (lane[6] >= lane[4]) | (lane[6] <= -lane[5]) | (lane[7] >= max_steps)
+
+
+@njit(cache=True, nogil=True)
+def _record(lane, tau, decision):
+    """Write an ended lane's outcome; how many paths that finishes (a dummy is none)."""
+    path = lane[9]
+    if path < 0:
+        return 0
+    tau[path] = lane[7]
+    decision[path] = NULL if lane[6] >= lane[4] else (ALT if lane[6] <= -lane[5] else UNFINISHED)
+    return 1
+
+
+@njit(cache=True, nogil=True)
+def _jumps(seed, first, excess, s_plus, s_minus, b_up, b_low, cut, alias, log2, max_steps, tau, decision):
+    """As `_steps`, by binomial jumps; three paths advance in turn, so that their table look-ups overlap."""
+    per_up, per_low = (1.0 - 1e-9) / s_plus, (1.0 - 1e-9) / s_minus
+    x = _start(0, seed, first, excess, b_up, b_low)
+    y = _start(1, seed, first, excess, b_up, b_low)
+    z = _start(2, seed, first, excess, b_up, b_low)
+    started, finished = 3, 0
+    while finished < tau.size:
+        x_ended, y_ended, z_ended = False, False, False
+        while not (x_ended | y_ended | z_ended):
+            x = _jump(x, s_plus, s_minus, per_up, per_low, cut, alias, log2, max_steps)
+            y = _jump(y, s_plus, s_minus, per_up, per_low, cut, alias, log2, max_steps)
+            z = _jump(z, s_plus, s_minus, per_up, per_low, cut, alias, log2, max_steps)
+            x_ended, y_ended, z_ended = _ended(x, max_steps), _ended(y, max_steps), _ended(z, max_steps)
+        if x_ended:
+            finished += _record(x, tau, decision)
+            x = _start(started, seed, first, excess, b_up, b_low)
+            started += 1
+        if y_ended:
+            finished += _record(y, tau, decision)
+            y = _start(started, seed, first, excess, b_up, b_low)
+            started += 1
+        if z_ended:
+            finished += _record(z, tau, decision)
+            z = _start(started, seed, first, excess, b_up, b_low)
+            started += 1
+
+
+# --- blocks of paths ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """Outcomes of independent runs: `tau` samples drawn, `decision` NULL (1), ALT (0) or UNFINISHED (-1)."""
+
+    tau: NDArray[np.int64]
+    decision: NDArray[np.int8]
+
+
+def check_seed(seed: int) -> None:
+    """A seed is a 64-bit word."""
+    require(0 <= seed < 2**64, f"seed must lie in [0, 2^64), got {seed}")
+
+
+def draw_block(
+    test: Sprt,
+    mechanism: Mechanism,
+    p_phi: float,
+    first: int,
+    count: int,
+    *,
+    seed: int,
+    max_steps: int,
+    kernel: Kernel = "jumps",
+) -> Runs:
+    """Runs of paths first, ..., first + count - 1."""
+    uniforms = np.empty(count)
+    _uniforms(np.uint64(seed), first, uniforms)
+    excess = mechanism.quantile(uniforms)
+    runs = Runs(np.empty(count, np.int64), np.empty(count, np.int8))
+    walk = (np.uint64(seed), first, excess, test.s_plus, test.s_minus, test.b_up, test.b_low)
+    if kernel == "jumps":
+        _jumps(*walk, *_jump_tables(p_phi), max_steps, runs.tau, runs.decision)
+    else:
+        threshold = np.uint64(0 if p_phi == 1.0 else int(p_phi * 2.0**64))
+        _steps(*walk, threshold, p_phi == 1.0, max_steps, runs.tau, runs.decision)
+    return runs
+
+
+def draw_blocks(
+    test: Sprt,
+    mechanism: Mechanism,
+    p_phi: float,
+    runs: int,
+    *,
+    seed: int,
+    max_steps: int,
+    kernel: Kernel = "jumps",
+    threads: int = 1,
+    block_size: int = BLOCK_SIZE,
+) -> Iterator[Runs]:
+    """The runs in blocks of paths, in the order of the paths, made by several threads (the kernels release the GIL)."""
+    check_probability("p_phi", p_phi)
+    check_seed(seed)
+    require(runs >= 1, f"runs must be at least 1, got {runs}")
+    require(1 <= max_steps <= MAX_STEPS, f"max_steps must lie in [1, 2^40], got {max_steps}")
+    require(threads >= 1, f"threads must be at least 1, got {threads}")
+    require(block_size >= 1, f"block_size must be at least 1, got {block_size}")
+
+    def block(first: int) -> Runs:
+        count = min(block_size, runs - first)
+        return draw_block(test, mechanism, p_phi, first, count, seed=seed, max_steps=max_steps, kernel=kernel)
+
+    firsts = range(0, runs, block_size)
+    if threads == 1 or len(firsts) == 1:
+        yield from map(block, firsts)
+        return
+    window = 4 * threads
+    with ThreadPoolExecutor(threads) as pool:
+        for start in range(0, len(firsts), window):
+            yield from pool.map(block, firsts[start : start + window])
+
+
+def draw_runs(
+    test: Sprt,
+    mechanism: Mechanism,
+    p_phi: float,
+    runs: int,
+    *,
+    seed: int = 1,
+    max_steps: int = 10_000_000,
+    kernel: Kernel = "jumps",
+    threads: int = 1,
+) -> Runs:
+    """(tau, decision) of many independent runs.
+
+    Examples
+    --------
+    >>> from dpsmc_audit.mechanisms import NoNoise
+    >>> drawn = draw_runs(Sprt(p=0.73, delta=0.01, alpha=0.01), NoNoise(), 0.84, runs=1000, seed=7)
+    >>> drawn.tau.shape, set(drawn.decision.tolist())
+    ((1000,), {1})
+    """
+    options = {"seed": seed, "max_steps": max_steps, "threads": threads}
+    blocks = list(draw_blocks(test, mechanism, p_phi, runs, kernel=kernel, **options))
+    return Runs(np.concatenate([b.tau for b in blocks]), np.concatenate([b.decision for b in blocks]))

@@ -1,0 +1,105 @@
+"""Renewal at the records of the walk: exact mean and law of tau where L is exponential, hence memoryless.
+
+After the first passage over its bound a walk that survived is at a record, and every new record is a fresh start: a
+ladder step (T, H), survived with probability ``exp(-rate H)``. The far bound is left out after the first passage; the
+probability of paths on which it could matter is part of every stated error.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dpsmc_audit.mechanisms import Exponential
+from dpsmc_audit.sprt import Sprt
+from dpsmc_audit.walks.exact import Exact, ExitLaw, TerminationLaw, cells_needed, walk_until_exit
+from dpsmc_audit.walks.overshoot import BUDGET, turned_up
+
+__all__ = ["Renewal", "renewal"]
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Renewal:
+    """Pieces of the renewal, for a walk that drifts up: first passage over b_up, then ladder steps between records.
+
+    At its first passage the walk has an excess z and survives with probability exp(-rate z); each further record is a
+    ladder step (T, H), survived with probability exp(-rate H).
+    """
+
+    first: ExitLaw
+    ladder: ExitLaw
+    rate: float
+    drift: float
+    span: float
+    h: float
+    turned: bool
+
+    @property
+    def survived(self) -> FloatArray:
+        """P(first passage at k, still running)."""
+        return self.first.null * np.exp(-self.rate * self.first.over_null)
+
+    @property
+    def unsettled(self) -> float:
+        """Probability of paths on which the far bound matters after the first passage, where the renewal is silent."""
+        from_below = float(self.first.alt @ np.exp(-self.rate * self.first.over_alt))
+        return from_below + math.exp(-self.h * self.span) + self.first.probability_error
+
+    def mean(self) -> Exact:
+        per_record = float(self.ladder.null @ -np.expm1(-self.rate * self.ladder.over_null))
+        onwards = self.ladder.mean / per_record
+        value = self.first.mean + float(self.survived.sum()) * onwards
+        # an unsettled path crosses at most the span and the excess twice before it goes on from above
+        due = self.unsettled * ((self.span + 2.0 / self.rate) / self.drift + onwards)
+        numerical = self.first.mean_error + self.ladder.mean_error / per_record
+        numerical += onwards * (self.ladder.probability_error / per_record + self.first.probability_error)
+        return Exact(value + 0.5 * due, 0.5 * due + numerical, "renewal")
+
+    def law(self) -> TerminationLaw:
+        """P(tau = k, o), up to where an L of probability exp(-30) would stop the walk on average."""
+        ladder, last = self.ladder, max(self.first.null.size, int((self.span + 30.0 / self.rate) / self.drift))
+        kept = np.exp(-self.rate * ladder.over_null)
+        records = np.empty(last)
+        _renew(self.survived, _without_tail(ladder.null * kept), records)
+        stopping = _without_tail(ladder.null * (1.0 - kept))
+        near, far = np.zeros(last), np.zeros(last)
+        first = self.first.null.size
+        near[:first] = self.first.null - self.survived
+        near[1:] += np.convolve(records, stopping)[: last - 1]
+        far[:first] = self.first.alt * -np.expm1(-self.rate * self.first.over_alt)
+        null, alt = (far, near) if self.turned else (near, far)
+        missing = max(1.0 - float(near.sum() + far.sum()), 0.0)
+        return TerminationLaw(null, alt, self.unsettled + missing + self.ladder.probability_error, "renewal")
+
+
+def renewal(test: Sprt, mechanism: Exponential, p_phi: float) -> Renewal | None:
+    """The renewal of the walk, turned so that it drifts up; None where there is no drift or its cost is too high."""
+    h, (turned, walk, b_up, b_low) = abs(test.exponent(p_phi)), turned_up(test, p_phi)
+    if h == 0.0 or math.isinf(h) or cells_needed(walk, b_up, 40.0 / h) > BUDGET:
+        return None
+    first = walk_until_exit(walk, b_up, b_low)
+    # a ladder step ends strictly above 0; below -40 / h the walk comes with probability exp(-40)
+    ladder = walk_until_exit(walk, float(np.nextafter(0.0, 1.0)), 40.0 / h)
+    return Renewal(first, ladder, mechanism.rate, walk.drift, b_up + b_low, h, turned)
+
+
+def _without_tail(probability: FloatArray) -> FloatArray:
+    """Without the last entries that together hold less than 1e-15."""
+    tail = np.cumsum(probability[::-1])[::-1]
+    return probability[: int(np.count_nonzero(tail > 1e-15))]
+
+
+@njit(cache=True, nogil=True)
+def _renew(source, kernel, out):
+    """``out = source + kernel * out``, the renewal equation; kernel[t - 1] belongs to a step of length t."""
+    for k in range(out.size):
+        total = source[k] if k < source.size else 0.0
+        for t in range(1, min(k, kernel.size) + 1):
+            total += kernel[t - 1] * out[k - t]
+        out[k] = total
