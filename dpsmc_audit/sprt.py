@@ -14,6 +14,10 @@ from functools import cached_property
 __all__ = ["ParameterError", "Sprt", "WaldApproximation", "check_probability", "require"]
 
 
+SMALLEST_DELTA = 1e-9
+"""Below it the two hypotheses differ by less than their probabilities are known to in floating point."""
+
+
 class ParameterError(ValueError):
     """A parameter that no run can be made with; its message is one line for the user."""
 
@@ -72,9 +76,9 @@ class Sprt:
             value = getattr(self, name)
             require(value is None or 0.0 < value < 0.5, f"{name} must lie in (0, 0.5), got {value}")
         require(0.0 < self.delta < math.inf, f"delta must be positive, got {self.delta}")
+        require(self.delta >= SMALLEST_DELTA, f"delta must be at least {SMALLEST_DELTA:g}, got {self.delta}")
         inside = self.p - self.delta > 0.0 and self.p + self.delta < 1.0
         require(inside, f"p - delta and p + delta must lie in (0, 1), got p={self.p}, delta={self.delta}")
-        require(self.s_plus > 0.0 and self.s_minus > 0.0, f"delta={self.delta} is too small for floating point")
 
     @property
     def fp(self) -> float:
@@ -160,14 +164,12 @@ class Sprt:
 
 
 def _root_of_positive_drift(p_up: float, up: float, down: float) -> float:
-    """Newton from the right on the convex ``ln(p_up e^{-h up} + (1 - p_up) e^{h down})``: it descends to the root."""
+    """Newton from the right on the convex ``p_up (e^{-h up} - 1) + (1 - p_up) (e^{h down} - 1)``: it falls to the root."""
     h = -math.log1p(-p_up) / down
     for _ in range(200):
-        rise, fall = p_up * math.exp(-h * up), (1.0 - p_up) * math.exp(h * down)
-        value = math.log(rise + fall)
-        slope = (fall * down - rise * up) / (rise + fall)
-        step = value / slope
-        h -= step
-        if abs(step) <= 1e-15 * abs(h):
+        value = p_up * math.expm1(-h * up) + (1.0 - p_up) * math.expm1(h * down)
+        slope = (1.0 - p_up) * down * math.exp(h * down) - p_up * up * math.exp(-h * up)
+        if slope <= 0.0 or abs(value) <= 1e-16 * h * slope:
             break
+        h -= value / slope
     return h

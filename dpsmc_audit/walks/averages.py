@@ -115,17 +115,20 @@ def _average(mechanism: Mechanism, function: Callable[[float], float]) -> float:
 
 def _mean_by_quadrature(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
     """Wald's identities averaged over L, and what the law for fixed bounds differs from them at a few nodes."""
-    smooth = overshoots(test, p_phi)
+    walk = Steps.of(test, p_phi)
 
-    def rough(excess: float) -> float:
-        if cells_needed(Steps.of(test, p_phi), test.b_up + excess, test.b_low + excess) > BUDGET:
-            return 0.0
-        return _fixed(test, p_phi, excess)[0] - smooth.mean(test.b_up + excess, test.b_low + excess)
+    def wald(excess: float, scale: float = 1.0) -> float:
+        return overshoots(test, p_phi, scale).mean(test.b_up + excess, test.b_low + excess)
 
-    base = _average(mechanism, lambda x: smooth.mean(test.b_up + x, test.b_low + x))
-    differences = [(w, rough(x)) for x, w in _nodes(mechanism, 8, 0.0, 1e-8)]
+    nodes = _nodes(mechanism, 8, 0.0, 1e-8)
+    affordable = [(x, w) for x, w in nodes if cells_needed(walk, test.b_up + x, test.b_low + x) <= BUDGET]
+    differences = [(w, _fixed(test, p_phi, x)[0] - wald(x)) for x, w in affordable]
+    base = _average(mechanism, wald)
     value = base + math.fsum(w * d for w, d in differences)
-    return Exact(value, max(abs(d) for _, d in differences) + 1e-12 * value, "quadrature")
+    error = max((abs(d) for _, d in differences), default=0.0) + 1e-12 * value
+    if len(affordable) < len(nodes):
+        error += 3.0 * abs(base - _average(mechanism, lambda x: wald(x, 0.6)))
+    return Exact(value, error, "quadrature")
 
 
 def _rare_by_quadrature(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
@@ -139,22 +142,24 @@ def _rare_by_quadrature(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact
 
 
 def _rare_by_overshoots(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
-    """Wald's identities averaged over L, and by how much the law for fixed bounds differs from them at a few nodes."""
-    h, smooth = abs(test.exponent(p_phi)), overshoots(test, p_phi)
+    """Wald's identities averaged over L, and by how much the law for fixed bounds differs from them at a few places.
 
-    def rough(excess: float) -> float:
-        return _fixed_rare(test, p_phi, excess) - math.exp(h * excess) * wald(excess)
+    The difference is noise around 0, so where it is looked at matters little and all mechanisms share the same places.
+    """
+    h, walk = abs(test.exponent(p_phi)), Steps.of(test, p_phi)
 
-    def wald(excess: float) -> float:
-        return smooth.rare(test.b_up + excess, test.b_low + excess)
+    def wald(excess: float, scale: float = 1.0) -> float:
+        return overshoots(test, p_phi, scale).rare(test.b_up + excess, test.b_low + excess)
 
-    # the difference is noise around 0: where it is looked at matters little, so all mechanisms share the same places
-    differences = np.array([rough(x / h) for x in (0.2, 0.8, 2.0, 4.5)])
-    weight = float(_nodes(mechanism, 1, h, 0.0)[0][1])
-    correction = weight * float(differences.mean())
-    spread = weight * float(np.abs(differences - differences.mean()).max())
-    value = _average(mechanism, wald) + correction
-    return Exact(value, 2.0 * spread + 1e-9 * value, "overshoots")
+    places = [x / h for x in (0.2, 0.8, 2.0, 4.5)]
+    differences = np.array([_fixed_rare(test, p_phi, x) - math.exp(h * x) * wald(x) for x in places])
+    weight = _nodes(mechanism, 1, h, 0.0)[0][1]
+    base = _average(mechanism, wald)
+    value = base + weight * float(differences.mean())
+    error = 2.0 * weight * float(np.abs(differences - differences.mean()).max()) + 1e-9 * value
+    if max(cells_needed(walk, test.b_up + x, test.b_low + x) for x in places) > BUDGET:
+        error += 3.0 * abs(base - _average(mechanism, lambda x: wald(x, 0.6)))
+    return Exact(value, error, "overshoots")
 
 
 # --- bisection in L, for steps so coarse that the law for fixed bounds is a staircase -------------------------------

@@ -77,15 +77,18 @@ class Overshoots:
 
 
 @lru_cache(maxsize=64)
-def overshoots(test: Sprt, p_phi: float) -> Overshoots:
-    """Overshoots at bounds up to thirty steps wider, as far as affordable and the rare side can still be seen."""
+def overshoots(test: Sprt, p_phi: float, scale: float = 1.0) -> Overshoots:
+    """Overshoots at bounds thirty steps wider than the test's, or as wide as is affordable and shows the rare side.
+
+    With a `scale` below 1 at narrower bounds: what changes is the uncertainty of taking them for those of all bounds.
+    """
     h, (turned, walk, b_up, b_low) = abs(test.exponent(p_phi)), turned_up(test, p_phi)
-
-    def useful(wider: float) -> bool:
-        return h * (b_low + wider) <= 15.0 and cells_needed(walk, b_up + wider, b_low + wider) <= BUDGET
-
-    excess = max((x for x in (30.0 * test.step_sum * 0.8**k for k in range(30)) if useful(x)), default=0.0)
-    law = walk_until_exit(walk, b_up + excess, b_low + excess)
+    wider = 30.0 * test.step_sum
+    for width in (wider + max(b_up, b_low)) * 0.8 ** np.arange(200.0):
+        up, low = min(b_up + wider, float(width)), min(b_low + wider, float(width))
+        if cells_needed(walk, up, low) <= BUDGET and (h * low <= 15.0 or low <= b_low):
+            break
+    law = walk_until_exit(walk, scale * up, scale * low)
 
     def moments(probability: FloatArray, over: FloatArray, sign: float) -> tuple[float, float, float]:
         total = float(probability.sum())

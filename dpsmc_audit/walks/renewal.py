@@ -46,20 +46,25 @@ class Renewal:
         return self.first.null * np.exp(-self.rate * self.first.over_null)
 
     @property
+    def from_below(self) -> float:
+        """P(the first passage is below and the walk survives it): the renewal is silent about what follows."""
+        return float(self.first.alt @ np.exp(-self.rate * self.first.over_alt))
+
+    @property
     def unsettled(self) -> float:
-        """Probability of paths on which the far bound matters after the first passage, where the renewal is silent."""
-        from_below = float(self.first.alt @ np.exp(-self.rate * self.first.over_alt))
-        return from_below + math.exp(-self.h * self.span) + self.first.probability_error
+        """Probability of paths on which the far bound matters after the first passage."""
+        return self.from_below + math.exp(-self.h * self.span) + self.first.probability_error
 
     def mean(self) -> Exact:
         per_record = float(self.ladder.null @ -np.expm1(-self.rate * self.ladder.over_null))
         onwards = self.ladder.mean / per_record
-        value = self.first.mean + float(self.survived.sum()) * onwards
-        # an unsettled path crosses at most the span and the excess twice before it goes on from above
-        due = self.unsettled * ((self.span + 2.0 / self.rate) / self.drift + onwards)
+        # an unsettled path crosses at most the span and twice the excess before it goes on from above
+        crossing = (self.span + 2.0 / self.rate) / self.drift + onwards
+        due, gone = self.from_below * crossing, math.exp(-self.h * self.span) * crossing
         numerical = self.first.mean_error + self.ladder.mean_error / per_record
         numerical += onwards * (self.ladder.probability_error / per_record + self.first.probability_error)
-        return Exact(value + 0.5 * due, 0.5 * due + numerical, "renewal")
+        value = self.first.mean + float(self.survived.sum()) * onwards + 0.5 * due
+        return Exact(value, 0.5 * due + gone + numerical, "renewal")
 
     def law(self) -> TerminationLaw:
         """P(tau = k, o), up to where an L of probability exp(-30) would stop the walk on average."""
@@ -79,14 +84,17 @@ class Renewal:
 
 
 def renewal(test: Sprt, mechanism: Exponential, p_phi: float) -> Renewal | None:
-    """The renewal of the walk, turned so that it drifts up; None where there is no drift or its cost is too high."""
+    """The renewal of the walk, turned so that it drifts up; None without drift, at too high a cost, or where the far
+    bound is not far.
+    """
     h, (turned, walk, b_up, b_low) = abs(test.exponent(p_phi)), turned_up(test, p_phi)
-    if h == 0.0 or math.isinf(h) or cells_needed(walk, b_up, 40.0 / h) > BUDGET:
+    if h == 0.0 or math.isinf(h) or max(cells_needed(walk, b_up, b_low), cells_needed(walk, b_up, 40.0 / h)) > BUDGET:
         return None
     first = walk_until_exit(walk, b_up, b_low)
     # a ladder step ends strictly above 0; below -40 / h the walk comes with probability exp(-40)
     ladder = walk_until_exit(walk, float(np.nextafter(0.0, 1.0)), 40.0 / h)
-    return Renewal(first, ladder, mechanism.rate, walk.drift, b_up + b_low, h, turned)
+    records = Renewal(first, ladder, mechanism.rate, walk.drift, b_up + b_low, h, turned)
+    return records if records.unsettled < 0.01 else None
 
 
 def _without_tail(probability: FloatArray) -> FloatArray:

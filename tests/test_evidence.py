@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom, t
+
+from dpsmc_audit.evidence import check_confidence, clopper_pearson, mean_interval, student_quantile
+from dpsmc_audit.sprt import ParameterError
+
+
+@given(st.integers(1, 300), st.floats(0, 1), st.sampled_from([0.5, 0.9, 0.99]))
+def test_clopper_pearson_covers_by_exact_summation(trials: int, truth: float, confidence: float) -> None:
+    """The coverage at any truth, summed over all outcomes, is at least the confidence."""
+    outcomes = np.arange(trials + 1)
+    intervals = np.array([clopper_pearson(int(k), trials, confidence) for k in outcomes])
+    covered = (intervals[:, 0] <= truth) & (truth <= intervals[:, 1])
+    assert binom.pmf(outcomes, trials, truth)[covered].sum() >= confidence - 1e-9
+
+
+@given(st.integers(1, 10**7), st.floats(0.51, 0.9999))
+def test_student_quantile_equals_scipy(freedom: int, u: float) -> None:
+    assert student_quantile(freedom, u) == pytest.approx(float(t.ppf(u, freedom)), rel=3e-7)
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=2, max_size=50), st.floats(0.5, 0.999))
+def test_mean_interval_from_integer_sums(values: list[int], confidence: float) -> None:
+    interval = mean_interval(len(values), sum(values), sum(v * v for v in values), confidence)
+    assert interval is not None
+    half = t.ppf(0.5 * (1 + confidence), len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
+    assert interval[0] == pytest.approx(np.mean(values) - half, rel=1e-6, abs=1e-6)
+    assert interval[1] == pytest.approx(np.mean(values) + half, rel=1e-6, abs=1e-6)
+
+
+def test_one_observation_has_no_interval() -> None:
+    assert mean_interval(1, 5, 25, 0.99) is None
+
+
+@pytest.mark.parametrize("confidence", [0.0, 1.0, -1.0, float("nan")])
+def test_confidence_is_a_level(confidence: float) -> None:
+    with pytest.raises(ParameterError, match="confidence"):
+        check_confidence(confidence)

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpsmc_audit.mechanisms import MECHANISMS, Exponential, Mechanism, mechanism_named, sample
+from dpsmc_audit.sprt import ParameterError, Sprt
+from tests.strategies import epsilons, sprts
+
+names = st.sampled_from(sorted(MECHANISMS))
+
+
+@given(names, sprts(), epsilons, st.lists(st.floats(0, 1 - 1e-9), min_size=1))
+def test_survival_is_the_complement_of_the_quantile(name: str, test: Sprt, epsilon: float, u: list[float]) -> None:
+    """P(L >= quantile(u)) >= 1 - u >= P(L > quantile(u)), with equality where the law has no atom."""
+    law = mechanism_named(name, test, epsilon)
+    tail = law.survival(law.quantile(u))
+    assert np.all(tail <= 1 - np.array(u) + 1e-12)
+    if name != "none":
+        np.testing.assert_allclose(tail, 1 - np.array(u), rtol=1e-6)
+
+
+@given(names, sprts(), epsilons)
+def test_survival_falls_from_one(name: str, test: Sprt, epsilon: float) -> None:
+    law = mechanism_named(name, test, epsilon)
+    tail = law.survival(np.linspace(-1, 50, 200))
+    assert tail[0] == 1
+    assert np.all(np.diff(tail) <= 0)
+
+
+@given(names, sprts(), epsilons, st.lists(st.floats(0, 1 - 1e-9), min_size=1, max_size=40))
+def test_a_draw_does_not_depend_on_its_neighbours(name: str, test: Sprt, epsilon: float, u: list[float]) -> None:
+    law = mechanism_named(name, test, epsilon)
+    together = law.quantile(np.array(u))
+    assert [float(law.quantile(np.array([x]))[0]) for x in u] == together.tolist()
+
+
+@pytest.mark.parametrize("name", sorted(MECHANISMS))
+def test_sampler_follows_the_survival_function(name: str) -> None:
+    """Kolmogorov-Smirnov at level 1e-4, seed fixed."""
+    law = mechanism_named(name, Sprt(0.73, 0.01, 0.01), 0.05)
+    draws = np.sort(sample(law, np.random.default_rng(20), 20_000))
+    empirical = 1 - np.searchsorted(draws, draws, side="right") / draws.size
+    assert np.max(np.abs(empirical - law.survival(draws))) < 2.23 / np.sqrt(draws.size)
+
+
+@given(sprts(), epsilons, st.floats(0, 20))
+def test_nodes_integrate_against_the_tilted_law(test: Sprt, epsilon: float, tilt: float) -> None:
+    law: Mechanism = Exponential.private(test, epsilon)
+    points, weights = law.nodes(8, tilt)
+    rate = epsilon / test.step_sum
+    for power in range(4):  # E[exp(-tilt L) L^k] of an exponential L
+        exact = rate * [1, 1, 2, 6][power] / (rate + tilt) ** (power + 1)
+        assert weights @ points**power == pytest.approx(exact, rel=1e-9)
+
+
+def test_algorithm_2_has_the_papers_rate() -> None:
+    test = Sprt(0.73, 0.01, 0.01)
+    assert Exponential.private(test, 0.01).rate == pytest.approx(0.01 / (np.log(0.74 / 0.72) + np.log(0.28 / 0.26)))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_private_mechanism_needs_a_positive_epsilon(epsilon: float) -> None:
+    with pytest.raises(ParameterError, match="epsilon"):
+        mechanism_named("exponential", Sprt(0.73, 0.01, 0.01), epsilon)
+    assert mechanism_named("none", Sprt(0.73, 0.01, 0.01), epsilon).name == "none"
+
+
+def test_an_unknown_mechanism_is_named_with_the_known_ones() -> None:
+    with pytest.raises(ParameterError, match="none, exponential, got gaussian"):
+        mechanism_named("gaussian", Sprt(0.73, 0.01, 0.01), 1.0)
