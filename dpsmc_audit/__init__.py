@@ -16,9 +16,9 @@ _WHERE = {
     "Mechanism": "mechanisms",
     "NoNoise": "mechanisms",
     "Exponential": "mechanisms",
-    "Simulation": "simulate",
-    "simulate": "simulate",
-    "exact_characteristics": "simulate",
+    "Simulation": "simulation",
+    "simulate": "simulation",
+    "exact_characteristics": "simulation",
     "draw_runs": "walks.monte_carlo",
     "exit_law": "walks.exact",
     "exact_law": "walks.averages",
@@ -52,7 +52,7 @@ __all__ = [
 if TYPE_CHECKING:
     from dpsmc_audit.mechanisms import Exponential, Mechanism, NoNoise
     from dpsmc_audit.report.files import load_results
-    from dpsmc_audit.simulate import Simulation, exact_characteristics, simulate
+    from dpsmc_audit.simulation import Simulation, exact_characteristics, simulate
     from dpsmc_audit.sprt import ParameterError, Sprt
     from dpsmc_audit.walks.averages import exact_error, exact_law, exact_mean, exact_sd, worst_errors
     from dpsmc_audit.walks.exact import exit_law

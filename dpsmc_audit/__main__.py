@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -19,6 +20,8 @@ from dpsmc_audit.sprt import ParameterError
 
 INSIDE, BESIDE = Path(__file__).parent / "conf", Path(__file__).parent.parent / "conf"
 CONF = INSIDE if INSIDE.is_dir() else BESIDE  # a wheel carries conf/ inside, a checkout has it at the top
+
+TRACEBACK = "DPSMC_AUDIT_TRACEBACK"
 
 log = logging.getLogger("dpsmc_audit")
 
@@ -51,17 +54,24 @@ def _where() -> str:
 def _job(composed: DictConfig) -> None:
     """One run, or one job of a sweep, which must not take the others down."""
     folder = Path(HydraConfig.get().runtime.output_dir)
-    if not _in_sweep():
-        _run(read(composed), folder)
-        return
-    from dpsmc_audit.report.files import write_text
-    from dpsmc_audit.report.sweep import FAILED
-
     try:
         _run(read(composed), folder)
     except Exception as error:
-        log.exception("this job failed")
+        log.exception("this run failed")
+        if not _in_sweep():
+            _stop(error)
+        from dpsmc_audit.report.files import write_text
+        from dpsmc_audit.report.sweep import FAILED
+
         write_text(folder / FAILED, f"{_where()}{_line(error)}\n")
+
+
+def _stop(error: Exception) -> NoReturn:
+    """End in one clear line, or in a traceback where the user asked for it."""
+    if os.environ.get(TRACEBACK) == "1":
+        raise error
+    print(f"error: {_line(error)}", file=sys.stderr)
+    sys.exit(2)
 
 
 def _line(error: BaseException) -> str:
@@ -77,10 +87,10 @@ def _line(error: BaseException) -> str:
 
 
 def main() -> None:
-    """Run, and end in one clear line and a non-zero exit where that is impossible (HYDRA_FULL_ERROR=1: a traceback)."""
+    """Run; what is impossible ends in one clear line and a non-zero exit (HYDRA_FULL_ERROR=1: in a traceback)."""
     register()
-    wants_traceback = os.environ.get("HYDRA_FULL_ERROR") == "1"
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # let exceptions through to here
+    os.environ[TRACEBACK] = os.environ.get("HYDRA_FULL_ERROR", "0")
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra lets its own exceptions through to here
     try:
         _job()
     except KeyboardInterrupt:
@@ -89,10 +99,7 @@ def main() -> None:
         finish_interrupted()
         sys.exit("interrupted")
     except Exception as error:
-        if wants_traceback:
-            raise
-        print(f"error: {_line(error)}", file=sys.stderr)
-        sys.exit(2)
+        _stop(error)
 
 
 if __name__ == "__main__":

@@ -164,7 +164,7 @@ class Sprt:
 
 
 def _root_of_positive_drift(p_up: float, up: float, down: float) -> float:
-    """Newton from the right on the convex ``p_up (e^{-h up} - 1) + (1 - p_up) (e^{h down} - 1)``: it falls to the root."""
+    """Newton from the right on the convex ``p_up (e^{-h up} - 1) + (1 - p_up) (e^{h down} - 1)``, down to its root."""
     h = -math.log1p(-p_up) / down
     for _ in range(200):
         value = p_up * math.expm1(-h * up) + (1.0 - p_up) * math.expm1(h * down)

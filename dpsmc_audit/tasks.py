@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from dpsmc_audit import paper
 from dpsmc_audit.config import Config
-from dpsmc_audit.simulate import exact_characteristics, simulate
+from dpsmc_audit.simulation import exact_characteristics, simulate
 from dpsmc_audit.sprt import require
 from dpsmc_audit.walks.monte_carlo import Kernel
 

@@ -31,9 +31,16 @@ def enumerated(test: Sprt, p_phi: float, excess: float, length: int, forced: dic
     return law
 
 
-@given(sprts(finest=0.05), probabilities, st.floats(0, 1), st.dictionaries(st.integers(1, 9), st.integers(0, 1), max_size=2))
+@given(
+    sprts(finest=0.05),
+    probabilities,
+    st.floats(0, 1),
+    st.dictionaries(st.integers(1, 9), st.integers(0, 1), max_size=2),
+)
 @settings(max_examples=60, deadline=None)
-def test_law_equals_enumeration_of_all_sequences(test: Sprt, p_phi: float, excess: float, forced: dict[int, int]) -> None:
+def test_law_equals_enumeration_of_all_sequences(
+    test: Sprt, p_phi: float, excess: float, forced: dict[int, int]
+) -> None:
     law = exit_law(test, p_phi, excess, forced)
     expected = enumerated(test, p_phi, excess, 9, forced)
     padded = np.zeros((2, max(9, law.null.size)))

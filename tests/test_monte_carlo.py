@@ -70,7 +70,10 @@ def chi_square(tau: np.ndarray, decision: np.ndarray, null: np.ndarray, alt: np.
         edges = [0]
         for mark in np.arange(1, 13) * cumulative[-1] / 12:
             k = int(np.searchsorted(cumulative, mark - 1e-9)) + 1
-            if k > edges[-1] and cumulative[min(k, law.size) - 1] - (cumulative[edges[-1] - 1] if edges[-1] else 0) >= 10:
+            if (
+                k > edges[-1]
+                and cumulative[min(k, law.size) - 1] - (cumulative[edges[-1] - 1] if edges[-1] else 0) >= 10
+            ):
                 edges.append(min(k, law.size))
         for low, high in itertools.pairwise(edges):
             expected = cumulative[high - 1] - (cumulative[low - 1] if low else 0)
@@ -85,9 +88,7 @@ def chi_square(tau: np.ndarray, decision: np.ndarray, null: np.ndarray, alt: np.
 
 @given(sprts(finest=0.02), epsilons, st.floats(0.05, 0.95), kernels, st.sampled_from(["none", "exponential"]))
 @settings(max_examples=120, deadline=None, derandomize=True)
-def test_sampled_and_exact_laws_agree(
-    test: Sprt, epsilon: float, p_phi: float, kernel: Kernel, name: str
-) -> None:
+def test_sampled_and_exact_laws_agree(test: Sprt, epsilon: float, p_phi: float, kernel: Kernel, name: str) -> None:
     """Chi-square on (tau, decision) at level 1e-6 a case: all cases together raise a false alarm once in 8000 suites.
 
     Where the exact law is known by strata of L only, the sample is of a size that its bracket cannot disturb.
@@ -108,9 +109,7 @@ def test_the_chi_square_test_can_fail() -> None:
     assert chi_square(drawn.tau, drawn.decision, exact.null, exact.alt) < 1e-6
 
 
-@given(
-    st.integers(0, 2**32), st.integers(1, 400), st.integers(1, 500), st.integers(1, 4), kernels
-)
+@given(st.integers(0, 2**32), st.integers(1, 400), st.integers(1, 500), st.integers(1, 4), kernels)
 @settings(max_examples=40, deadline=None)
 def test_results_depend_on_the_seed_alone(seed: int, runs: int, block_size: int, threads: int, kernel: Kernel) -> None:
     test = Sprt(0.73, 0.03, 0.05)

@@ -90,7 +90,7 @@ def test_certain_samples(p_phi: float) -> None:
 )
 def test_impossible_parameters_are_named(change: dict[str, float], word: str) -> None:
     with pytest.raises(ParameterError, match=word):
-        dataclasses.replace(Sprt(0.73, 0.01, 0.01), **change)  # type: ignore[arg-type]
+        dataclasses.replace(Sprt(0.73, 0.01, 0.01), **change)
 
 
 def test_p_phi_is_a_probability() -> None:

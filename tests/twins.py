@@ -37,7 +37,7 @@ def words(seed: int, path: int) -> Iterator[int]:
 
 
 def samples(stream: Iterator[int], p_phi: float) -> Iterator[int]:
-    """Bernoulli(p_phi) bits: 64 uniforms compared with p_phi digit by digit, each random word giving one digit to all."""
+    """Bernoulli(p_phi) bits: 64 uniforms compared with p_phi digit by digit; a random word gives one digit to all."""
     digits = f"{int(p_phi * 2**64):064b}" if p_phi < 1 else ""
     while True:
         outcome: list[int | None] = [None if p_phi < 1 else 1] * 64
@@ -75,7 +75,9 @@ def jump_walk(
     while steps < max_steps:
         position = ones * test.s_plus - (steps - ones) * test.s_minus
         slack = 1 - 1e-9
-        away = min((up - position) * (slack / test.s_plus), (low + position) * (slack / test.s_minus), 2.0 ** (sizes - 1) - 1)
+        away = min(
+            (up - position) * (slack / test.s_plus), (low + position) * (slack / test.s_minus), 2.0 ** (sizes - 1) - 1
+        )
         e = min(int(away) + 1, max_steps - steps).bit_length() - 1
         word = next(stream)
         column, rest = word >> (63 - e), word & ((1 << (63 - e)) - 1)

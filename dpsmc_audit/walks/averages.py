@@ -149,6 +149,8 @@ def _rare_by_overshoots(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact
     h, walk = abs(test.exponent(p_phi)), Steps.of(test, p_phi)
 
     def wald(excess: float, scale: float = 1.0) -> float:
+        if h * min(test.b_up, test.b_low) > 15.0:  # too rare to measure its overshoot, and simply exponential
+            return 0.0
         return overshoots(test, p_phi, scale).rare(test.b_up + excess, test.b_low + excess)
 
     places = [x / h for x in (0.2, 0.8, 2.0, 4.5)]
@@ -156,7 +158,7 @@ def _rare_by_overshoots(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact
     weight = _nodes(mechanism, 1, h, 0.0)[0][1]
     base = _average(mechanism, wald)
     value = base + weight * float(differences.mean())
-    error = 2.0 * weight * float(np.abs(differences - differences.mean()).max()) + 1e-9 * value
+    error = 4.0 * weight * float(np.abs(differences - differences.mean()).max()) + 1e-9 * value
     if max(cells_needed(walk, test.b_up + x, test.b_low + x) for x in places) > BUDGET:
         error += 3.0 * abs(base - _average(mechanism, lambda x: wald(x, 0.6)))
     return Exact(value, error, "overshoots")
@@ -265,9 +267,9 @@ def _rare(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
     if math.isinf(h):
         return Exact(0.0, 0.0, "certain")
     candidates = []
-    if 0.05 < h * min(test.b_up, test.b_low) < 15.0:
+    if h * min(test.b_up, test.b_low) > 0.05:
         candidates.append(_rare_by_overshoots(test, mechanism, p_phi))
-    if not candidates or candidates[0].error > 3e-3 * candidates[0].value:
+    if not candidates or candidates[0].error > max(3e-3 * candidates[0].value, 1e-12):
         candidates.append(_rare_by_quadrature(test, mechanism, p_phi))
     if candidates[-1].error > 3e-4 and (refined := _bisection(test, mechanism, p_phi)) is not None:
         candidates.append(refined.rare)
@@ -314,6 +316,9 @@ def worst_errors(test: Sprt, mechanism: Mechanism) -> WorstErrors:
 
 def exact_sd(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
     """Standard deviation of tau; nan where the second moment is not affordable."""
+    records = renewal(test, mechanism, p_phi) if isinstance(mechanism, Exponential) else None
+    if records is not None and records.sd().error <= 1e-3 * records.sd().value:
+        return records.sd()
 
     def average(count: int) -> float:
         nodes = _nodes(mechanism, count, 0.0, 1e-7)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numba import njit
@@ -55,24 +56,49 @@ class Renewal:
         """Probability of paths on which the far bound matters after the first passage."""
         return self.from_below + math.exp(-self.h * self.span) + self.first.probability_error
 
+    @property
+    def _kept(self) -> FloatArray:
+        """P(the next record comes after t steps and is survived)."""
+        return self.ladder.null * np.exp(-self.rate * self.ladder.over_null)
+
+    @property
+    def _stop(self) -> float:
+        """P(a record that was survived is the last one)."""
+        return float(self.ladder.null @ -np.expm1(-self.rate * self.ladder.over_null))
+
+    @property
+    def onwards(self) -> float:
+        """Mean time from a survived record to the end: ``E[T] / P(stop)``."""
+        return self.ladder.mean / self._stop
+
+    @property
+    def _crossing(self) -> float:
+        """Covers the mean detour of an unsettled path: the span and twice the excess, then on from above."""
+        return (self.span + 2.0 / self.rate) / self.drift + self.onwards
+
     def mean(self) -> Exact:
-        per_record = float(self.ladder.null @ -np.expm1(-self.rate * self.ladder.over_null))
-        onwards = self.ladder.mean / per_record
-        # an unsettled path crosses at most the span and twice the excess before it goes on from above
-        crossing = (self.span + 2.0 / self.rate) / self.drift + onwards
-        due, gone = self.from_below * crossing, math.exp(-self.h * self.span) * crossing
-        numerical = self.first.mean_error + self.ladder.mean_error / per_record
-        numerical += onwards * (self.ladder.probability_error / per_record + self.first.probability_error)
-        value = self.first.mean + float(self.survived.sum()) * onwards + 0.5 * due
+        due, gone = self.from_below * self._crossing, math.exp(-self.h * self.span) * self._crossing
+        numerical = self.first.mean_error + self.ladder.mean_error / self._stop
+        numerical += self.onwards * (self.ladder.probability_error / self._stop + self.first.probability_error)
+        value = self.first.mean + float(self.survived.sum()) * self.onwards + 0.5 * due
         return Exact(value, 0.5 * due + gone + numerical, "renewal")
+
+    def sd(self) -> Exact:
+        """From the second moment S of the time from a record on, ``S = E[T^2] + 2 E[T; kept] V + P(kept) S``."""
+        ladder, first = self.ladder, self.first
+        onwards = (ladder.second_moment + 2.0 * float(ladder.tau @ self._kept) * self.onwards) / self._stop
+        second = first.second_moment + 2.0 * float(first.tau @ self.survived) * self.onwards
+        second += float(self.survived.sum()) * onwards
+        value = math.sqrt(max(second - self.mean().value ** 2, 0.0))
+        unseen = self.unsettled * (self._crossing + self.mean().value) ** 2
+        return Exact(value, (unseen + 1e-9 * second) / max(value, 1e-300), "renewal")
 
     def law(self) -> TerminationLaw:
         """P(tau = k, o), up to where an L of probability exp(-30) would stop the walk on average."""
         ladder, last = self.ladder, max(self.first.null.size, int((self.span + 30.0 / self.rate) / self.drift))
-        kept = np.exp(-self.rate * ladder.over_null)
         records = np.empty(last)
-        _renew(self.survived, _without_tail(ladder.null * kept), records)
-        stopping = _without_tail(ladder.null * (1.0 - kept))
+        _renew(self.survived, _without_tail(self._kept), records)
+        stopping = _without_tail(ladder.null - self._kept)
         near, far = np.zeros(last), np.zeros(last)
         first = self.first.null.size
         near[:first] = self.first.null - self.survived
@@ -83,6 +109,7 @@ class Renewal:
         return TerminationLaw(null, alt, self.unsettled + missing + self.ladder.probability_error, "renewal")
 
 
+@lru_cache(maxsize=64)
 def renewal(test: Sprt, mechanism: Exponential, p_phi: float) -> Renewal | None:
     """The renewal of the walk, turned so that it drifts up; None without drift, at too high a cost, or where the far
     bound is not far.

@@ -1,0 +1,20 @@
+# The everyday commands. Each assumes the project's virtual environment is active (see README.md).
+.PHONY: test slow lint format types bench table1 figures check
+
+test:      ## tests and doctests
+	python -m pytest
+slow:      ## long studies
+	python -m pytest -m slow
+lint:
+	ruff check . && ruff format --check .
+format:
+	ruff check --fix . && ruff format .
+types:
+	mypy
+bench:     ## ratios against C and the bare imports
+	python -m benchmarks
+table1:    ## Table 1 of the paper
+	python -m dpsmc_audit +sweep=table1
+figures:   ## every figure in figures/ and the reference results behind it
+	python -m experiments.table1
+check: lint types test

@@ -1,0 +1,1 @@
+"""How fast, against what: ratios measured side by side in one run. ``python -m benchmarks``."""

@@ -1,0 +1,241 @@
+"""The command line as a user meets it: in this process where that is enough, in its own where it matters."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+
+from dpsmc_audit import __main__ as cli
+from dpsmc_audit.config import read, register
+
+TOP = Path(__file__).parent.parent
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    """Run the command in this process, in an empty folder: exit code, standard output, standard error."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        GlobalHydra.instance().clear()
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
+        monkeypatch.setattr(sys, "argv", ["dpsmc_audit", *arguments])
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else 1
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+def results(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted(folder.rglob("result.json"))]
+
+
+def without_times(result: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in result.items() if not key.startswith("seconds")}
+
+
+def test_one_run_prints_one_row_and_writes_its_result(run: Run, tmp_path: Path) -> None:
+    code, out, err = run("task=simulate", "epsilon=0.05", "runs=500", "hydra.run.dir=here")
+    assert (code, err) == (0, "")
+    assert len(out.splitlines()) == 4
+    assert "594.959" in out
+    (result,) = results(tmp_path)
+    assert (tmp_path / "here" / "result.json").exists()
+    assert result["parameters"]["epsilon"] == 0.05
+    assert set(result) == {
+        "parameters", "samples", "samples_ci", "samples_exact", "samples_exact_error", "accuracy", "accuracy_ci",
+        "null_rate", "error_exact", "error_exact_error", "fp_worst", "fp_worst_error", "fn_worst", "fn_worst_error",
+        "unfinished", "decision", "seconds", "seconds_per_run",
+    }  # fmt: skip
+    assert result["samples_ci"][0] < result["samples"] < result["samples_ci"][1]
+
+
+@pytest.mark.parametrize(
+    "options", [["engine.threads=2"], ["engine.block_size=7"], ["engine.threads=4", "engine.block_size=100"]]
+)
+def test_the_seed_alone_decides_the_result(run: Run, tmp_path: Path, options: list[str]) -> None:
+    run("seed=1", "runs=2000", "engine.threads=1", "hydra.run.dir=a")
+    run("seed=1", "runs=2000", *options, "hydra.run.dir=b")
+    one, other = (without_times(results(tmp_path / name)[0]) for name in ("a", "b"))
+    assert one == other
+
+
+def test_table_1(run: Run, tmp_path: Path) -> None:
+    code, out, err = run("+sweep=table1", "hydra.sweep.dir=t")
+    assert (code, err) == (0, "")
+    with (tmp_path / "t" / "table.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == [
+        "alpha", "delta", "epsilon", "p", "p_phi", "accuracy", "samples", "samples_low", "samples_high",
+        "samples_exact", "error_exact", "unfinished", "paper_samples", "paper_halfwidth", "distance",
+    ]  # fmt: skip
+    assert len(rows) == 8
+    assert [row["paper_samples"] for row in rows] == [f"{n}.0" for n in (1350, 610, 1030, 330, 1120, 450, 1020, 280)]
+    assert out.count("*") == 3  # two rows that disagree, and the line that explains the mark
+    assert (tmp_path / "t" / "table.md").read_text().count("\n") == 10
+    assert r"\begin{tabular}" in (tmp_path / "t" / "table.tex").read_text()
+    assert "seconds_per_run" in (tmp_path / "t" / "timing.csv").read_text().splitlines()[0]
+
+
+def test_overrides_narrow_a_sweep_and_tables_do_not_depend_on_the_clock(run: Run, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        run("+sweep=table1", "alpha=0.01", "runs=200", f"hydra.sweep.dir={name}")
+    assert len(results(tmp_path / "a")) == 4
+    assert (tmp_path / "a" / "table.csv").read_bytes() == (tmp_path / "b" / "table.csv").read_bytes()
+
+
+def test_a_users_own_sweep(run: Run, tmp_path: Path) -> None:
+    code, out, _ = run("-m", "task=simulate", "alpha=0.01,0.02", "p_phi=0.8,0.9", "runs=50", "hydra.sweep.dir=own")
+    assert code == 0
+    assert "p_phi" in out
+    with (tmp_path / "own" / "table.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == 4
+
+
+def test_failed_points_are_named_and_finished_ones_kept(run: Run, tmp_path: Path) -> None:
+    code, out, err = run("-m", "alpha=0.01,0.7,0.05", "runs=50", "hydra.sweep.dir=s")
+    assert code != 0
+    assert len(results(tmp_path)) == 2
+    with (tmp_path / "s" / "table.csv").open() as file:
+        assert [row["alpha"] for row in csv.DictReader(file)] == ["0.01", "0.05"]
+    assert "failed: alpha=0.7" in err
+    assert "alpha must lie in (0, 0.5), got 0.7" in err
+    assert "0.7" not in out
+
+
+def test_a_second_sweep_in_the_same_folder_shows_its_own_points_only(run: Run, tmp_path: Path) -> None:
+    run("-m", "alpha=0.01,0.02,0.05", "runs=50", "hydra.sweep.dir=s")
+    os.utime(tmp_path / "s" / "2" / "result.json", (1, 1))
+    run("-m", "alpha=0.1,0.2", "runs=50", "hydra.sweep.dir=s")
+    with (tmp_path / "s" / "table.csv").open() as file:
+        assert [row["alpha"] for row in csv.DictReader(file)] == ["0.1", "0.2"]
+
+
+BAD = {
+    "alpha=0": "alpha",
+    "alpha=0.5": "alpha",
+    "alpha_fp=0.9": "alpha_fp",
+    "p=0.995": "p - delta",
+    "delta=0": "delta",
+    "delta=-0.01": "delta",
+    "epsilon=0": "epsilon",
+    "epsilon=-1": "epsilon",
+    "p_phi=1.2": "p_phi",
+    "p_phi=-0.1": "p_phi",
+    "p_phi=null": "p_phi",
+    "runs=0": "runs",
+    "entry=0": "entry",
+    "max_steps=0": "max_steps",
+    "seed=-1": "seed",
+    "confidence=1": "confidence",
+    "alpha=many": "alpha",
+    "runs=1.5": "runs",
+    "runs=ten": "runs",
+    "p=nan": "p",
+    "epsilon=inf": "epsilon",
+    "alpha=nan": "alpha",
+    "engine.threads=0": "threads",
+    "engine.block_size=0": "block_size",
+    "engine.kernel=hops": "kernel",
+    "hydra.run.dir=/dev/null/x": "/dev/null/x",
+    "unknown=1": "unknown",
+    "mechanism=gaussian": "exponential",
+    "task=fly": "simulate",
+    "+sweep=nothing": "table1",
+}
+
+
+@pytest.mark.parametrize("argument", BAD)
+def test_bad_input_ends_in_one_clear_line(run: Run, tmp_path: Path, argument: str) -> None:
+    code, out, err = run(argument)
+    assert code == 2
+    assert out == ""
+    assert len(err.splitlines()) == 1
+    assert err.startswith("error: ")
+    assert BAD[argument] in err
+    assert not list(tmp_path.rglob("result.json"))
+    assert not list(tmp_path.rglob("table.csv"))
+
+
+def test_bad_input_in_every_point_of_a_sweep_writes_no_table(run: Run, tmp_path: Path) -> None:
+    code, out, err = run("-m", "alpha=0.7,0.8", "hydra.sweep.dir=s")
+    assert code != 0
+    assert out == ""
+    assert len(err.splitlines()) == 2
+    assert not list(tmp_path.rglob("table.csv"))
+
+
+def test_epsilon_is_not_needed_without_noise(run: Run) -> None:
+    assert run("mechanism=none", "epsilon=0", "runs=10")[0] == 0
+
+
+def test_the_indifference_region_runs_with_a_warning(run: Run, tmp_path: Path) -> None:
+    code, _, err = run("p_phi=0.735", "runs=100", "delta=0.03")
+    assert code == 0
+    assert "Assumption 1 does not hold" in err
+    assert len(results(tmp_path)) == 1
+
+
+def test_errors_beyond_alpha_are_said(run: Run) -> None:
+    _, _, err = run("mechanism=none", "p=0.9", "delta=0.09", "alpha=0.1186", "p_phi=0.5", "runs=10")
+    assert "fn_worst = 0.1267 exceeds its level" in err
+
+
+def test_the_exact_engine_samples_nothing(run: Run, tmp_path: Path) -> None:
+    code, out, _ = run("engine=exact")
+    assert code == 0
+    assert "1322.747" in out
+    assert "samples" not in results(tmp_path)[0]
+
+
+def configurations() -> list[list[str]]:
+    groups = [path.relative_to(TOP / "conf") for path in sorted((TOP / "conf").glob("*/*.yaml"))]
+    return [[f"{'+' if g.parent.name == 'sweep' else ''}{g.parent.name}={g.stem}"] for g in groups]
+
+
+@pytest.mark.parametrize("overrides", configurations(), ids=lambda overrides: overrides[0])
+def test_every_configuration_composes_and_is_valid(overrides: list[str]) -> None:
+    GlobalHydra.instance().clear()
+    register()
+    with initialize_config_dir(str(TOP / "conf"), version_base="1.3"):
+        read(compose("config", overrides))
+
+
+@pytest.mark.parametrize("path", sorted((TOP / "conf").rglob("*.yaml")), ids=lambda path: path.stem)
+def test_every_configuration_file_begins_with_its_use(path: Path) -> None:
+    comments = [line for line in path.read_text().splitlines() if line.startswith("# ")]
+    assert re.search(r"\w+=\w+|python -m dpsmc_audit", " ".join(comments[:2]))
+
+
+def test_importing_the_package_is_light() -> None:
+    """The names are there, but nothing heavy is imported before one of them is used."""
+    heavy = {"numba", "scipy", "pandas", "hydra", "matplotlib"}
+    code = f"import sys, dpsmc_audit; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=TOP)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_command_in_its_own_process(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "dpsmc_audit", "runs=20", "hydra.run.dir=out"]
+    environment = os.environ | {"PYTHONPATH": str(TOP)}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "out" / "result.json").exists()

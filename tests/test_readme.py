@@ -1,0 +1,61 @@
+"""Every command and every block of Python in the README runs."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.test_cli import Run, run
+
+__all__ = ["run"]
+
+README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+COMMANDS = re.findall(r"^python -m dpsmc_audit (.*?)(?:\s+#.*)?$", README, flags=re.M)
+
+
+@pytest.mark.parametrize("command", [c for c in COMMANDS if c != "--help"])
+def test_commands_run(run: Run, command: str) -> None:
+    """With fewer runs where the command leaves their number open."""
+    few = [] if "runs=" in command else ["runs=200"]
+    code, out, _ = run(*shlex.split(command), *few)
+    assert code == 0
+    assert "exact mean" in out
+
+
+def test_help_names_the_keys(run: Run) -> None:
+    code, out, _ = run("--help")
+    assert code == 0
+    for key in ("p_phi", "epsilon", "max_steps", "sweep"):
+        assert key in out
+
+
+def test_python_blocks_run(capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.S)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), {})
+    assert "1322.747" in capsys.readouterr().out
+
+
+def test_setup_commands_are_marked_and_self_contained() -> None:
+    """CI runs the second one as it stands; the first ends in the sweep that test_cli runs."""
+    for mark, end in (("table1", "python -m dpsmc_audit +sweep=table1"), ("tests", "python -m pytest")):
+        (command,) = re.findall(rf"<!-- {mark} -->\n```sh\n(.*?)\n```", README)
+        assert command.startswith("python3 -m venv .venv && .venv/bin/pip install")
+        assert command.endswith(end)
+    assert sys.version_info >= (3, 11)
+
+
+def test_the_table_shown_is_the_table_made(run: Run) -> None:
+    """But for the times."""
+    _, out, _ = run("+sweep=table1")
+
+    def without_times(text: str) -> list[str]:
+        return [re.sub(r"\s+[\d.]+ us", "", line) for line in text.splitlines()]
+
+    (shown,) = re.findall(r"```text\n(1-alpha.*?)```", README, flags=re.S)
+    assert without_times(shown) == without_times(out)[:10]
