@@ -37,7 +37,7 @@ def enumerated(test: Sprt, p_phi: float, excess: float, length: int, forced: dic
     st.floats(0, 1),
     st.dictionaries(st.integers(1, 9), st.integers(0, 1), max_size=2),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_law_equals_enumeration_of_all_sequences(
     test: Sprt, p_phi: float, excess: float, forced: dict[int, int]
 ) -> None:
@@ -49,7 +49,6 @@ def test_law_equals_enumeration_of_all_sequences(
 
 
 @given(sprts(finest=0.02), st.floats(0.05, 0.95), st.floats(0, 3))
-@settings(deadline=None)
 def test_law_is_complete_and_meets_walds_identity(test: Sprt, p_phi: float, excess: float) -> None:
     """``E[Lambda_tau] = D E[tau]``, the paper's stopping time property; overshoots stay below a step."""
     law = exit_law(test, p_phi, excess)
@@ -62,7 +61,6 @@ def test_law_is_complete_and_meets_walds_identity(test: Sprt, p_phi: float, exce
 
 
 @given(sprts(finest=0.02), st.floats(0.05, 0.95), st.integers(1, 60))
-@settings(deadline=None)
 def test_forced_entries_average_to_the_free_law(test: Sprt, p_phi: float, entry: int) -> None:
     free, one, zero = (exit_law(test, p_phi, 0.0, forced) for forced in (None, {entry: 1}, {entry: 0}))
     size = max(law.null.size for law in (free, one, zero))
@@ -75,7 +73,6 @@ def test_forced_entries_average_to_the_free_law(test: Sprt, p_phi: float, entry:
 
 
 @given(sprts(finest=0.02), st.floats(0.05, 0.95), st.floats(0, 3))
-@settings(deadline=None)
 def test_conjugate_walk_gives_the_rare_side(test: Sprt, p_phi: float, excess: float) -> None:
     h = test.exponent(p_phi)
     up, low = test.b_up + excess, test.b_low + excess

@@ -28,7 +28,7 @@ kernels = st.sampled_from(["jumps", "steps"])
     st.sampled_from([1, 7, 300, 10**6]),
     kernels,
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_kernels_equal_their_plain_python_twins_bit_for_bit(
     test: Sprt, epsilon: float, p_phi: float, seed: int, first: int, max_steps: int, kernel: Kernel
 ) -> None:
@@ -47,7 +47,6 @@ def test_kernels_equal_their_plain_python_twins_bit_for_bit(
 
 
 @given(st.floats(0.0, 1.0), st.integers(0, monte_carlo.JUMP_SIZES - 1))
-@settings(deadline=None)
 def test_alias_tables_hold_the_binomial_law(p_phi: float, e: int) -> None:
     cut, alias, _ = monte_carlo._jump_tables(p_phi)
     columns = 2 ** (e + 1)
@@ -87,7 +86,7 @@ def chi_square(tau: np.ndarray, decision: np.ndarray, null: np.ndarray, alt: np.
 
 
 @given(sprts(finest=0.02), epsilons, st.floats(0.05, 0.95), kernels, st.sampled_from(["none", "exponential"]))
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=120, derandomize=True)
 def test_sampled_and_exact_laws_agree(test: Sprt, epsilon: float, p_phi: float, kernel: Kernel, name: str) -> None:
     """Chi-square on (tau, decision) at level 1e-6 a case: all cases together raise a false alarm once in 8000 suites.
 
@@ -110,7 +109,7 @@ def test_the_chi_square_test_can_fail() -> None:
 
 
 @given(st.integers(0, 2**32), st.integers(1, 400), st.integers(1, 500), st.integers(1, 4), kernels)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_results_depend_on_the_seed_alone(seed: int, runs: int, block_size: int, threads: int, kernel: Kernel) -> None:
     test = Sprt(0.73, 0.03, 0.05)
     law = Exponential.private(test, 0.1)
