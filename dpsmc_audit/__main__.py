@@ -32,13 +32,15 @@ def _run(config: Config, folder: Path) -> None:
     from dpsmc_audit.report.tables import as_text, flatten
     from dpsmc_audit.tasks import run, warnings_for
 
-    result = run(config)
+    result = run(config, folder)
     write_json(folder / RESULT, result)
     for note in warnings_for(config, result):
         log.warning(note)
         print(f"warning: {_where()}{note}", file=sys.stderr)
     if not _in_sweep():
         print(as_text([flatten(result)]))
+        if "sentence" in result:
+            print(result["sentence"])
         print(f"result in {folder}")
 
 
@@ -55,6 +57,8 @@ def _job(composed: DictConfig) -> None:
     """One run, or one job of a sweep, which must not take the others down."""
     folder = Path(HydraConfig.get().runtime.output_dir)
     try:
+        for stale in ("result.json", "failed.txt"):  # an older run's, which this one would seem to have made
+            (folder / stale).unlink(missing_ok=True)
         _run(read(composed), folder)
     except Exception as error:
         log.exception("this run failed")

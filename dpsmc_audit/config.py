@@ -15,7 +15,8 @@ from dpsmc_audit.sprt import ParameterError, Sprt, check_probability, require
 
 __all__ = ["Config", "Engine", "Named", "read", "register"]
 
-KERNELS = ("jumps", "steps")
+KERNELS, ENGINES = ("jumps", "steps"), ("monte_carlo", "exact")
+MODELS, NOTIONS = ("bernoulli",), ("expected",)
 
 
 @dataclass
@@ -32,7 +33,7 @@ class Engine:
     name: str = "monte_carlo"
     kernel: str = "jumps"
     threads: int | None = None
-    block_size: int = 16_384
+    block_size: int = 4_096
 
 
 @dataclass
@@ -48,12 +49,16 @@ class Config:
     epsilon: float = 0.01
     entry: int = 1
     runs: int = 10_000
+    pairs: int = 500
+    draws: int = 10_000
+    bin_width: int | None = 140
     seed: int = 1
     max_steps: int = 10_000_000
     confidence: float = 0.99
     study: str | None = None
     task: Named = field(default_factory=Named)
     mechanism: Named = field(default_factory=Named)
+    notion: Named = field(default_factory=Named)
     model: Named = field(default_factory=Named)
     engine: Engine = field(default_factory=Engine)
 
@@ -62,9 +67,14 @@ class Config:
         check_confidence(self.confidence)
         _ = self.law
         check_probability("p_phi", self.bernoulli)
-        for name in ("entry", "runs", "max_steps"):
-            require(getattr(self, name) >= 1, f"{name} must be at least 1, got {getattr(self, name)}")
+        for name, least in (("entry", 1), ("runs", 1), ("max_steps", 1), ("pairs", 4), ("draws", 2)):
+            require(getattr(self, name) >= least, f"{name} must be at least {least}, got {getattr(self, name)}")
+        require(self.bin_width is None or self.bin_width >= 1, f"bin_width must be at least 1, got {self.bin_width}")
         require(0 <= self.seed < 2**64, f"seed must lie in [0, 2^64), got {self.seed}")
+        require(self.max_steps <= 2**40, f"max_steps must be at most 2^40, got {self.max_steps}")
+        choices = (("engine", self.engine.name, ENGINES), ("model", self.model.name, MODELS))
+        for group, name, known in (*choices, ("notion", self.notion.name, NOTIONS)):
+            require(name in known, f"{group} must be one of {', '.join(known)}, got {name}")
         require(
             self.engine.kernel in KERNELS,
             f"engine.kernel must be one of {', '.join(KERNELS)}, got {self.engine.kernel}",
@@ -92,12 +102,14 @@ class Config:
 
     @property
     def threads(self) -> int:
-        return len(os.sched_getaffinity(0)) if self.engine.threads is None else self.engine.threads
+        if self.engine.threads is not None:
+            return self.engine.threads
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
     def parameters(self) -> dict[str, Any]:
         """What the result depends on: neither threads nor block size."""
         values = asdict(self)
-        for group in ("task", "mechanism", "model"):
+        for group in ("task", "mechanism", "notion", "model"):
             values[group] = values[group]["name"]
         values["engine"], values["kernel"] = self.engine.name, self.engine.kernel
         del values["study"]

@@ -15,6 +15,7 @@ Interval = tuple[float, float]
 def check_confidence(confidence: float) -> None:
     """A confidence level lies strictly between 0 and 1."""
     require(0.0 < confidence < 1.0, f"confidence must lie in (0, 1), got {confidence}")
+    require(confidence <= 1.0 - 1e-9, f"confidence must be at most 1 - 1e-9, got {confidence}")
 
 
 def clopper_pearson(successes: int, trials: int, confidence: float) -> Interval:

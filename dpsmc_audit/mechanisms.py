@@ -26,6 +26,11 @@ class Mechanism(Protocol):
 
     name: ClassVar[str]
 
+    @property
+    def atom(self) -> float | None:
+        """The one value of L, where there is no randomness; else None."""
+        ...
+
     def __hash__(self) -> int:
         """Mechanisms are frozen: what was computed for one is remembered."""
         ...
@@ -54,6 +59,7 @@ class NoNoise:
     """
 
     name: ClassVar[str] = "none"
+    atom: ClassVar[float | None] = 0.0
 
     @classmethod
     def private(cls, test: Sprt, epsilon: float) -> Self:
@@ -84,6 +90,7 @@ class Exponential:
     """
 
     name: ClassVar[str] = "exponential"
+    atom: ClassVar[float | None] = None
     rate: float
 
     def __post_init__(self) -> None:
@@ -93,6 +100,7 @@ class Exponential:
     def private(cls, test: Sprt, epsilon: float) -> Self:
         """The law the paper proves ``2 epsilon`` for."""
         require(0.0 < epsilon < math.inf, f"epsilon must be positive for mechanism {cls.name}, got {epsilon}")
+        require(1e-9 <= epsilon <= 1e9, f"epsilon must lie in [1e-9, 1e9], got {epsilon}")
         return cls(epsilon / test.step_sum)
 
     def survival(self, excess: ArrayLike) -> FloatArray:

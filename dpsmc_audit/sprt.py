@@ -18,6 +18,11 @@ SMALLEST_DELTA = 1e-9
 """Below it the two hypotheses differ by less than their probabilities are known to in floating point."""
 
 
+_ON_THE_BOUND = 1.0 - 1e-9
+"""A walk exactly on its bound has reached it (with p = 1/2 bounds can be whole numbers of steps), but rounding puts it
+on either side. So bounds are nearer by one part in 10^9, more than rounding and less than anything that shows."""
+
+
 class ParameterError(ValueError):
     """A parameter that no run can be made with; its message is one line for the user."""
 
@@ -31,6 +36,8 @@ def require(condition: bool, message: str) -> None:
 def check_probability(name: str, value: float) -> None:
     """A probability lies in [0, 1]."""
     require(0.0 <= value <= 1.0, f"{name} must lie in [0, 1], got {value}")
+    edge = min(value, 1.0 - value)
+    require(edge == 0.0 or edge >= 1e-12, f"{name} must be 0, 1 or at least 1e-12 away from them, got {value}")
 
 
 @dataclass(frozen=True)
@@ -75,6 +82,7 @@ class Sprt:
         for name in ("alpha", "alpha_fp", "alpha_fn"):
             value = getattr(self, name)
             require(value is None or 0.0 < value < 0.5, f"{name} must lie in (0, 0.5), got {value}")
+            require(value is None or value >= 1e-12, f"{name} must be at least 1e-12, got {value}")
         require(0.0 < self.delta < math.inf, f"delta must be positive, got {self.delta}")
         require(self.delta >= SMALLEST_DELTA, f"delta must be at least {SMALLEST_DELTA:g}, got {self.delta}")
         inside = self.p - self.delta > 0.0 and self.p + self.delta < 1.0
@@ -108,12 +116,12 @@ class Sprt:
     @cached_property
     def b_up(self) -> float:
         """Wald's upper bound, ``ln((1 - fp) / fn)``; ``ln((1 - alpha) / alpha)`` with one level."""
-        return math.log((1.0 - self.fp) / self.fn)
+        return _ON_THE_BOUND * math.log((1.0 - self.fp) / self.fn)
 
     @cached_property
     def b_low(self) -> float:
         """Distance of the lower bound, ``ln((1 - fn) / fp)``."""
-        return math.log((1.0 - self.fn) / self.fp)
+        return _ON_THE_BOUND * math.log((1.0 - self.fn) / self.fp)
 
     def drift(self, p_phi: float) -> float:
         """Mean step ``D = p_phi s_plus - (1 - p_phi) s_minus``."""
@@ -127,7 +135,7 @@ class Sprt:
 
     def assumption_holds(self, p_phi: float) -> bool:
         """Assumption 1: p_phi lies outside the indifference region."""
-        return abs(p_phi - self.p) > self.delta
+        return abs(p_phi - self.p) > self.delta * (1.0 + 1e-9)  # 0.74 - 0.73 > 0.01 in floating point
 
     def null_is_true(self, p_phi: float) -> bool:
         """The truth of the question asked, ``p_phi > p``, also inside the indifference region."""
@@ -153,7 +161,7 @@ class Sprt:
         if math.isinf(h):
             reached, distance = (1.0, up) if h > 0 else (0.0, -low)
             return WaldApproximation(distance / drift, reached)
-        if abs(h) * (up + low) < 1e-6:
+        if abs(h) * (up + low) < 1e-4:  # the limit is right to (h b)^2, the other form loses digits
             variance = p_phi * self.s_plus**2 + (1.0 - p_phi) * self.s_minus**2
             return WaldApproximation(up * low / variance, low / (up + low))
         if h > 0:

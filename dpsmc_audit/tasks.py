@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 from dpsmc_audit import paper
 from dpsmc_audit.config import Config
@@ -11,13 +12,16 @@ from dpsmc_audit.simulation import exact_characteristics, simulate
 from dpsmc_audit.sprt import require
 from dpsmc_audit.walks.monte_carlo import Kernel
 
+if TYPE_CHECKING:
+    from dpsmc_audit.auditing import Engine
+
 __all__ = ["TASKS", "run", "warnings_for"]
 
 
-def run(config: Config) -> dict[str, Any]:
-    """The content of result.json."""
+def run(config: Config, folder: Path) -> dict[str, Any]:
+    """The content of result.json; further files of the task go into the folder."""
     require(config.task.name in TASKS, f"task must be one of {', '.join(TASKS)}, got {config.task.name}")
-    return {"parameters": config.parameters(), **TASKS[config.task.name](config)}
+    return {"parameters": config.parameters(), **TASKS[config.task.name](config, folder)}
 
 
 def warnings_for(config: Config, result: dict[str, Any]) -> list[str]:
@@ -30,21 +34,21 @@ def warnings_for(config: Config, result: dict[str, Any]) -> list[str]:
         )
     if result.get("unfinished"):
         notes.append(
-            f"{result['unfinished']} of {config.runs} runs drew max_steps={config.max_steps} samples undecided;"
-            " the mean counts them with those samples, the exact values know no cap"
+            f"{result['unfinished']} runs drew max_steps={config.max_steps} samples undecided;"
+            " means count them with those samples, the exact values know no cap"
         )
     for name, level, kind in (
         ("fp_worst", test.fp, "H_alt at p + delta"),
         ("fn_worst", test.fn, "H_null at p - delta"),
     ):
-        if result[name] - result[f"{name}_error"] > level:
+        if name in result and result[name] - result[f"{name}_error"] > level:
             notes.append(
                 f"{name} = {result[name]:.4g} exceeds its level {level:g}: P({kind}); Wald's bounds are approximate"
             )
     return notes
 
 
-def _simulate(config: Config) -> dict[str, Any]:
+def _simulate(config: Config, folder: Path) -> dict[str, Any]:
     if config.engine.name == "exact":
         result = exact_characteristics(config.test, config.law, config.bernoulli).as_dict()
     else:
@@ -65,4 +69,33 @@ def _simulate(config: Config) -> dict[str, Any]:
     return result
 
 
-TASKS: dict[str, Callable[[Config], dict[str, Any]]] = {"simulate": _simulate}
+def _audit(config: Config, folder: Path) -> dict[str, Any]:
+    from dpsmc_audit.auditing import audit
+    from dpsmc_audit.report.figures import audit_figure, save
+    from dpsmc_audit.report.files import write_text
+    from dpsmc_audit.report.progress import progress
+    from dpsmc_audit.report.tables import histogram_csv
+
+    with progress("pairs", config.pairs) as advance:
+        found = audit(
+            config.test,
+            config.law,
+            config.bernoulli,
+            config.epsilon,
+            entry=config.entry,
+            engine=cast("Engine", config.engine.name),
+            pairs=config.pairs,
+            draws=config.draws,
+            bin_width=config.bin_width,
+            seed=config.seed,
+            max_steps=config.max_steps,
+            confidence=config.confidence,
+            threads=config.threads,
+            progress=advance,
+        )
+    write_text(folder / "histogram.csv", histogram_csv(found.histogram))
+    save(audit_figure(found), folder / "figure1", ("png",))
+    return found.as_dict()
+
+
+TASKS: dict[str, Callable[[Config, Path], dict[str, Any]]] = {"audit": _audit, "simulate": _simulate}

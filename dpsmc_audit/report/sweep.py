@@ -16,6 +16,7 @@ from dpsmc_audit.report.files import RESULT, read_json, write_text
 from dpsmc_audit.report.tables import (
     CSV_COLUMNS,
     PAPER_COLUMNS,
+    PARAMETERS,
     TIMING_COLUMNS,
     as_csv,
     as_latex,
@@ -70,8 +71,25 @@ def finish_interrupted() -> None:
 
 def _made_since(folder: Path, name: str, started: float) -> list[Path]:
     """Files of this sweep's jobs, in the order of the jobs; older ones in the same folder belong to another sweep."""
-    found = [path for path in folder.glob(f"*/{name}") if path.stat().st_mtime >= started - 0.01]
-    return sorted(found, key=lambda path: (len(path.parent.name), path.parent.name))
+    found = [path for path in folder.rglob(name) if path.stat().st_mtime >= started - 0.01]
+    return sorted(found, key=lambda path: (len(str(path)), str(path)))
+
+
+def _write(folder: Path, study: str | None, rows: list[dict[str, Any]]) -> None:
+    """The table in four forms and, but for Table 1, which must be quick, a figure."""
+    others = varying(rows)
+    task = CSV_COLUMNS[rows[0]["task"]]
+    names = dict.fromkeys([*others, *PARAMETERS, *task, *(PAPER_COLUMNS if study == "table1" else ())])
+    write_text(folder / "table.csv", as_csv(rows, list(names)))
+    write_text(folder / "timing.csv", as_csv(rows, [*others, *TIMING_COLUMNS]))
+    write_text(folder / "table.md", as_markdown(rows))
+    write_text(folder / "table.tex", as_latex(rows))
+    if study != "table1" and len(rows) > 1:
+        from dpsmc_audit.report.figures import save, sweep_figure
+
+        swept = [name for name in (*PARAMETERS, "entry", *others) if len({str(row[name]) for row in rows}) > 1]
+        swept.sort(key=lambda name: -len({str(row[name]) for row in rows}))
+        save(sweep_figure(rows, swept), folder / "table", ("png",))
 
 
 def tabulate(folder: Path, study: str | None, started: float) -> bool:
@@ -79,13 +97,9 @@ def tabulate(folder: Path, study: str | None, started: float) -> bool:
     rows = [flatten(read_json(path)) for path in _made_since(folder, RESULT, started)]
     failed = _made_since(folder, FAILED, started)
     if rows:
-        names = [*varying(rows), *CSV_COLUMNS, *(PAPER_COLUMNS if study == "table1" else ())]
-        write_text(folder / "table.csv", as_csv(rows, names))
-        write_text(folder / "timing.csv", as_csv(rows, [*varying(rows), *TIMING_COLUMNS]))
-        write_text(folder / "table.md", as_markdown(rows))
-        write_text(folder / "table.tex", as_latex(rows))
+        _write(folder, study, rows)
         print(as_text(rows))
-        if study == "table1":
+        if any(row.get("paper_samples") is not None for row in rows):
             print("distance: paper minus exact in standard errors of the paper's 10^4 runs, beyond rounding; * above 3")
         print(f"{len(rows)} results in {folder}")
     for path in failed:

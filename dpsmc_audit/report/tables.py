@@ -5,20 +5,38 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["CSV_COLUMNS", "Column", "as_csv", "as_latex", "as_markdown", "as_text", "columns_for", "flatten"]
+if TYPE_CHECKING:
+    from dpsmc_audit.auditing import Histogram
+
+__all__ = [
+    "CSV_COLUMNS",
+    "Column",
+    "as_csv",
+    "as_latex",
+    "as_markdown",
+    "as_text",
+    "columns_for",
+    "flatten",
+    "histogram_csv",
+]
 
 Row = dict[str, Any]
 
-CSV_COLUMNS = (
-    "alpha", "delta", "epsilon", "p", "p_phi", "accuracy", "samples", "samples_low", "samples_high",
-    "samples_exact", "error_exact", "unfinished",
-)  # fmt: skip
+PARAMETERS = ("alpha", "delta", "epsilon", "p", "p_phi")
+CSV_COLUMNS = {
+    "simulate": ("accuracy", "samples", "samples_low", "samples_high", "samples_exact", "error_exact", "unfinished"),
+    "audit": ("entry", "verdict", "epsilon_lower", "delta_lower", "bins_outside", "support_gap_mass"),
+}
+"""After the parameters, by task."""
 PAPER_COLUMNS = ("paper_samples", "paper_halfwidth", "distance")
 TIMING_COLUMNS = ("alpha", "delta", "epsilon", "p", "p_phi", "seconds", "seconds_per_run")
-SETTINGS = ("mechanism", "model", "engine", "kernel", "alpha_fp", "alpha_fn", "runs", "seed", "max_steps", "confidence")
+SETTINGS = (
+    "mechanism", "model", "engine", "kernel", "alpha_fp", "alpha_fn", "runs", "pairs", "draws",
+    "bin_width", "seed", "max_steps", "confidence",
+)  # fmt: skip
 """Parameters that get a column of their own only where a sweep varies them."""
 
 
@@ -34,7 +52,10 @@ class Column:
 def flatten(result: dict[str, Any]) -> Row:
     """One flat row of a result."""
     low, high = result.get("samples_ci") or (None, None)
-    return {**result["parameters"], **result, "samples_low": low, "samples_high": high}
+    row = {**result["parameters"], **result, "samples_low": low, "samples_high": high}
+    if "support_gap" in result:
+        row["support_gap_mass"] = result["support_gap"]["mass"]
+    return row
 
 
 def varying(rows: Sequence[Row]) -> list[str]:
@@ -44,10 +65,15 @@ def varying(rows: Sequence[Row]) -> list[str]:
 
 def _number(name: str, spec: str) -> Callable[[Row], str]:
     def show(row: Row) -> str:
-        value = row.get(name)
-        return "-" if value is None else format(value, spec)
+        return _shown(row.get(name), spec)
 
     return show
+
+
+def _shown(value: Any, spec: str) -> str:
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else format(value, spec)
 
 
 def _plain(name: str) -> Callable[[Row], str]:
@@ -80,16 +106,20 @@ def _time(row: Row) -> str:
 
 def columns_for(rows: Sequence[Row]) -> list[Column]:
     """The columns that these rows fill."""
-    names = varying(rows)
-    columns = [Column(name, name.replace("_", r"\_"), _plain(name)) for name in names]
+    columns = [Column(name, name.replace("_", r"\_"), _plain(name)) for name in varying(rows)]
     columns += [
         Column("1-alpha", r"$1-\alpha$", lambda row: f"{1.0 - row['alpha']:g}"),
         Column("delta", r"$\delta$", _plain("delta")),
         Column("epsilon", r"$\varepsilon$", _plain("epsilon")),
     ]
-    if len({row["p_phi"] for row in rows}) > 1:
-        columns.append(Column("p_phi", r"$p_\varphi$", _plain("p_phi")))
-    columns += [
+    for name, latex in (("p_phi", r"$p_\varphi$"), ("entry", "$n$")):
+        if len({row[name] for row in rows}) > 1:
+            columns.append(Column(name, latex, _plain(name)))
+    return columns + (_audit_columns() if rows[0]["task"] == "audit" else _simulate_columns(rows))
+
+
+def _simulate_columns(rows: Sequence[Row]) -> list[Column]:
+    columns = [
         Column("accuracy", "Acc.", _number("accuracy", ".4f")),
         Column("mean samples", "Samples", _mean),
         Column("exact mean", "Exact", _number("samples_exact", ".3f")),
@@ -99,8 +129,32 @@ def columns_for(rows: Sequence[Row]) -> list[Column]:
         columns += [Column("paper", "Paper", _paper), Column("distance", "Distance", _distance)]
     if any(row.get("unfinished") for row in rows):
         columns.append(Column("unfinished", "Unfinished", _plain("unfinished")))
-    columns += [Column("time/run", "Time/run", _time), Column("decision", "Decision", _plain("decision"))]
-    return columns
+    return [*columns, Column("time/run", "Time/run", _time), Column("decision", "Decision", _plain("decision"))]
+
+
+def _audit_columns() -> list[Column]:
+    return [
+        Column("verdict", "Verdict", _plain("verdict")),
+        Column("epsilon >=", r"$\varepsilon \geq$", _number("epsilon_lower", ".4g")),
+        Column("delta >=", r"$\delta_{\mathrm{DP}} \geq$", _number("delta_lower", ".4g")),
+        Column("bins outside", "Outside", _outside),
+        Column("support gap", "Gap", _gap),
+        Column(
+            "exact",
+            "Exact",
+            lambda row: f"{row['exact']['verdict']}, delta {_shown(row['exact']['delta_lower'], '.4g')}",
+        ),
+    ]
+
+
+def _outside(row: Row) -> str:
+    chance = row["bins_outside_expected_by_chance"]
+    return f"{row['bins_outside']} of {row['bins']}" + ("" if chance is None else f" ({chance:.1f} by chance)")
+
+
+def _gap(row: Row) -> str:
+    gap = row["support_gap"]
+    return f"{gap['from']:.1f} to {gap['to']:.1f}"
 
 
 def _cells(rows: Sequence[Row]) -> tuple[list[Column], list[list[str]]]:
@@ -143,3 +197,13 @@ def as_csv(rows: Sequence[Row], names: Sequence[str]) -> str:
     writer.writerow(names)
     writer.writerows([row.get(name) for name in names] for row in rows)
     return out.getvalue()
+
+
+def histogram_csv(histogram: Histogram) -> str:
+    """One line a bin; an infinite ratio is written as inf, an unknown one is left empty."""
+    names = [field.name for field in fields(histogram)]
+    columns = [getattr(histogram, name).tolist() for name in names]
+    rows = [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+    return as_csv(
+        [{name: None if str(value) == "nan" else value for name, value in row.items()} for row in rows], names
+    )

@@ -1,11 +1,15 @@
 """Exact characteristics of a mechanism: mean samples, error probabilities and the law of tau, averaged over L.
 
-Each number carries its numerical error. Three ways lead to it, and the one with the smallest error is taken:
+Each number carries its numerical error. Several ways lead to it:
 
 - *renewal*: an exponential L is memoryless, so after the first passage every new record of the walk is a fresh start;
   exact where the far bound plays no part, and that part is bounded;
 - *quadrature* over L of the exact law for fixed bounds; limited by the steps that these laws make in L;
-- *Wald's identities* with measured overshoots, in place of that law where bounds are far apart and drift is missing.
+- *Wald's identities* with measured overshoots, in place of that law where bounds are far apart and drift is missing;
+- *brackets* of the law for fixed bounds where steps are coarse and it is a staircase in L.
+
+Brackets, renewals and fixed bounds state a bound of their error; quadratures and overshoots an estimate of it, which
+the tests hold against the other ways.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.mechanisms import Exponential, Mechanism
-from dpsmc_audit.sprt import Sprt
+from dpsmc_audit.sprt import Sprt, require
 from dpsmc_audit.walks.exact import Exact, Steps, TerminationLaw, cells_needed, exit_law, walk_until_exit
 from dpsmc_audit.walks.overshoot import BUDGET, overshoots
 from dpsmc_audit.walks.renewal import renewal
@@ -67,10 +71,10 @@ def _refine(average: Callable[[int], float], tolerance: float, most: int) -> Exa
 
 
 @lru_cache(maxsize=4096)
-def _fixed(test: Sprt, p_phi: float, excess: float) -> tuple[float, float]:
+def _fixed(test: Sprt, p_phi: float, excess: float, budget: float = BUDGET) -> tuple[float, float]:
     """E[tau | L] and E[tau^2 | L] (nan where only Wald's identities are affordable)."""
     walk = Steps.of(test, p_phi)
-    if cells_needed(walk, test.b_up + excess, test.b_low + excess) <= BUDGET:
+    if cells_needed(walk, test.b_up + excess, test.b_low + excess) <= budget:
         law = exit_law(test, p_phi, excess)
         return law.mean, law.second_moment
     return overshoots(test, p_phi).mean(test.b_up + excess, test.b_low + excess), math.nan
@@ -98,9 +102,9 @@ def _nodes(mechanism: Mechanism, count: int, tilt: float, share: float) -> list[
 
 @lru_cache(maxsize=1)
 def _panels() -> tuple[FloatArray, FloatArray]:
-    """Gauss-Legendre nodes and weights of the unit exponential law, on panels that double from 0.002 to 30."""
-    nodes, weights = np.polynomial.legendre.leggauss(16)
-    edges = np.concatenate([[0.0], 30.0 * 0.5 ** np.arange(14.0, -1.0, -1.0)])
+    """Gauss-Legendre nodes and weights of the unit exponential law, on panels that double from 3e-11 to 30."""
+    nodes, weights = np.polynomial.legendre.leggauss(12)
+    edges = np.concatenate([[0.0], 30.0 * 0.5 ** np.arange(40.0, -1.0, -1.0)])
     half = 0.5 * np.diff(edges)[:, None]
     y = (half * (nodes + 1.0) + edges[:-1, None]).ravel()
     return y, (half * weights).ravel() * np.exp(-y)
@@ -144,7 +148,7 @@ def _rare_by_quadrature(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact
 def _rare_by_overshoots(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
     """Wald's identities averaged over L, and by how much the law for fixed bounds differs from them at a few places.
 
-    The difference is noise around 0, so where it is looked at matters little and all mechanisms share the same places.
+    The difference is noise around 0: where it is looked at matters little, so mechanisms share places where they can.
     """
     h, walk = abs(test.exponent(p_phi)), Steps.of(test, p_phi)
 
@@ -153,9 +157,10 @@ def _rare_by_overshoots(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact
             return 0.0
         return overshoots(test, p_phi, scale).rare(test.b_up + excess, test.b_low + excess)
 
-    places = [x / h for x in (0.2, 0.8, 2.0, 4.5)]
+    ((center, weight),) = _nodes(mechanism, 1, h, 0.0)  # mean and mass of the law of L tilted by exp(-h L)
+    scale = 1.0 / h if center > 0.5 / h else center
+    places = [scale * x for x in (0.2, 0.8, 2.0, 4.5)]
     differences = np.array([_fixed_rare(test, p_phi, x) - math.exp(h * x) * wald(x) for x in places])
-    weight = _nodes(mechanism, 1, h, 0.0)[0][1]
     base = _average(mechanism, wald)
     value = base + weight * float(differences.mean())
     error = 4.0 * weight * float(np.abs(differences - differences.mean()).max()) + 1e-9 * value
@@ -164,63 +169,83 @@ def _rare_by_overshoots(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact
     return Exact(value, error, "overshoots")
 
 
-# --- bisection in L, for steps so coarse that the law for fixed bounds is a staircase -------------------------------
+# --- brackets: rigorous, for steps so coarse that the law for fixed bounds is a staircase in L ----------------------
+
+_EVALUATIONS = 300
+_TAIL = 1e-10
+COARSE = 12.0
+"""Bounds, or an L, fewer steps wide than this are no place for smooth approximations."""
 
 
-@dataclass(frozen=True)
-class _Bisection:
-    """Averages over L with rigorous errors, from the law for fixed bounds at the ends of adaptive intervals of L.
+def _is_coarse(test: Sprt, scale: float) -> bool:
+    """Are both the bounds and the typical L only a few steps wide?"""
+    return (test.b_up + test.b_low) / test.step_sum < COARSE and scale / test.step_sum < COARSE
 
-    On each path tau is an integer and does not fall when L grows. So E[tau | L] at the ends of an interval brackets it
-    inside, and nothing at all changes inside with more probability than E[tau | L] rises.
+
+def _bracket(
+    mechanism: Mechanism, inside: Callable[[float, float], tuple[float, float]], top: float, beyond: tuple[float, float]
+) -> Exact:
+    """E[f(L)] from bounds of f on intervals of L, the interval that matters most halved again and again.
+
+    `inside` bounds f on an interval of L, `beyond` where L exceeds `top`.
     """
+    lowest = float(mechanism.quantile(0.0))
 
-    mean: Exact
-    rare: Exact
+    def item(left: float, right: float) -> tuple[float, float, float, float, float, float]:
+        above = float(mechanism.survival(left)) if left > lowest else 1.0
+        weight = above - float(mechanism.survival(right))
+        low, high = inside(left, right)
+        return -weight * (high - low), left, right, weight, low, high
 
-
-_INTERVALS = 400
-_TAIL = 1e-9
-
-
-@lru_cache(maxsize=512)
-def _bisection(test: Sprt, mechanism: Mechanism, p_phi: float) -> _Bisection | None:
-    """Refine where the bracket is widest; None where the laws for fixed bounds cost too much to be taken this often."""
-    walk, top = Steps.of(test, p_phi), float(mechanism.quantile(1.0 - _TAIL))
-    if _INTERVALS * cells_needed(walk, test.b_up + 0.25 * top, test.b_low + 0.25 * top) > 20.0 * BUDGET:
-        return None
-
-    def at(excess: float) -> tuple[float, float, float]:
-        running = float(mechanism.survival(excess)) if excess > 0.0 else 1.0
-        law = exit_law(test, p_phi, excess)
-        rare = law.alt_probability if walk.drift >= 0.0 else law.null_probability
-        return running, law.mean, rare
-
-    def interval(left: float, right: float) -> tuple[float, float, float]:
-        (above, low, _), (below, high, _) = points[left], points[right]
-        return -(above - below) * (high - low), left, right
-
-    points = {0.0: at(0.0), top: at(top)}
-    queue = [interval(0.0, top)]
-    while len(points) <= _INTERVALS and queue[0][0] < 0.0:
-        _, left, right = heapq.heappop(queue)
+    queue = [item(lowest, top)]
+    for _ in range(_EVALUATIONS):
+        loss, left, right = queue[0][:3]
         middle = 0.5 * (left + right)
-        if not left < middle < right:
-            continue
-        points[middle] = at(middle)
-        heapq.heappush(queue, interval(left, middle))
-        heapq.heappush(queue, interval(middle, right))
-        if not queue:
+        if loss == 0.0 or not left < middle < right:
             break
-    rows = np.array([points[x] for x in sorted(points)])
-    weight, rise = -np.diff(rows[:, 0]), np.diff(rows[:, 1])
-    tail, last_mean, last_rare = rows[-1].tolist()
-    beyond = overshoots(test, p_phi).mean(test.b_up + 2.0 * top, test.b_low + 2.0 * top)
-    mean = float(weight @ (rows[:-1, 1] + 0.5 * rise)) + tail * last_mean
-    rare = float(weight @ (0.5 * (rows[:-1, 2] + rows[1:, 2]))) + tail * last_rare
-    mean_error = 0.5 * float(weight @ rise) + tail * beyond + 1e-12 * mean
-    rare_error = float(weight @ np.minimum(rise, 1.0)) + tail + 1e-12
-    return _Bisection(Exact(mean, mean_error, "bisection"), Exact(rare, rare_error, "bisection"))
+        heapq.heapreplace(queue, item(left, middle))
+        heapq.heappush(queue, item(middle, right))
+    tail = float(mechanism.survival(top))
+    low = math.fsum(weight * least for _, _, _, weight, least, _ in queue) + tail * beyond[0]
+    high = math.fsum(weight * most for _, _, _, weight, _, most in queue) + tail * beyond[1]
+    return Exact(0.5 * (low + high), 0.5 * (high - low) + 1e-10 * abs(high), "bracket")
+
+
+def _mean_by_bracket(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
+    """On each path tau does not fall when L grows: the means at the ends of an interval bracket those inside."""
+    top = float(mechanism.quantile(1.0 - _TAIL))
+    last = overshoots(test, p_phi).mean(test.b_up + 3.0 * top, test.b_low + 3.0 * top)
+
+    def at(excess: float) -> float:
+        return _fixed(test, p_phi, excess, 0.05 * BUDGET)[0]
+
+    return _bracket(mechanism, lambda left, right: (at(left), at(right)), top, (at(top), last))
+
+
+def _rare_by_bracket(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
+    """Leaving against the drift is likelier the closer that bound and the further the other; never above exp(-h b)."""
+    h = abs(test.exponent(p_phi))
+    top = float(mechanism.quantile(1.0 - _TAIL))
+    top = min(top, 30.0 / h) if h > 0.0 else top
+    bound = test.b_low if test.exponent(p_phi) >= 0.0 else test.b_up
+
+    def inside(left: float, right: float) -> tuple[float, float]:
+        return _against(test, p_phi, left, right), _against(test, p_phi, right, left)
+
+    return _bracket(mechanism, inside, top, (0.0, math.exp(-h * (bound + top))))
+
+
+@lru_cache(maxsize=8192)
+def _against(test: Sprt, p_phi: float, along: float, against: float) -> float:
+    """P(leave against the drift) with the bound along the drift enlarged by one excess, the other by another."""
+    h, walk = test.exponent(p_phi), Steps.of(test, p_phi)
+    b_up, b_low = (test.b_up + along, test.b_low + against) if h >= 0.0 else (test.b_up + against, test.b_low + along)
+    if cells_needed(walk, b_up, b_low) > 0.05 * BUDGET and along != against:  # bounds hundreds of steps apart
+        return overshoots(test, p_phi).rare(b_up, b_low)
+    law = walk_until_exit(walk.conjugate(h), b_up, b_low, alive=1e-12)
+    if h < 0.0:
+        return float(law.null @ np.exp(h * (b_up + law.over_null)))
+    return float(law.alt @ np.exp(-h * (b_low + law.over_alt)))
 
 
 # --- what users ask for ---------------------------------------------------------------------------------------------
@@ -239,23 +264,34 @@ def exact_mean(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
     """
     if p_phi in (0.0, 1.0):
         return _mean_of_certain_walk(test, mechanism, p_phi)
+    if mechanism.atom is not None:
+        return _mean_without_noise(test, p_phi, mechanism.atom)
     candidates = []
     if isinstance(mechanism, Exponential) and (records := renewal(test, mechanism, p_phi)) is not None:
         candidates.append(records.mean())
-    if not candidates or candidates[0].error > 1e-5 * candidates[0].value:
-        candidates.append(_mean_by_quadrature(test, mechanism, p_phi))
-    if (
-        min(c.error / c.value for c in candidates) > 1e-5
-        and (refined := _bisection(test, mechanism, p_phi)) is not None
-    ):
-        candidates.append(refined.mean)
+        if candidates[0].error <= 1e-5 * candidates[0].value:
+            return candidates[0]
+    coarse = _is_coarse(test, float(mechanism.quantile(0.5)))
+    candidates.append((_mean_by_bracket if coarse else _mean_by_quadrature)(test, mechanism, p_phi))
     return min(candidates, key=lambda exact: exact.error)
+
+
+def _mean_without_noise(test: Sprt, p_phi: float, excess: float) -> Exact:
+    b_up, b_low = test.b_up + excess, test.b_low + excess
+    if cells_needed(Steps.of(test, p_phi), b_up, b_low) <= BUDGET:
+        law = exit_law(test, p_phi, excess)
+        return Exact(law.mean, law.mean_error, "fixed bounds")
+    mean, other = (overshoots(test, p_phi, scale).mean(b_up, b_low) for scale in (1.0, 0.6))
+    return Exact(mean, 3.0 * abs(mean - other) + 1e-12 * mean, "overshoots")
 
 
 def _mean_of_certain_walk(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
     """The walk is a straight line; ``E[tau] = sum_k P(tau > k)``, the survival function along that line."""
     step, bound = (test.s_plus, test.b_up) if p_phi == 1.0 else (test.s_minus, test.b_low)
     last = math.ceil((bound + float(mechanism.quantile(1.0 - 1e-15))) / step) + 1
+    if last > 10_000_000:  # half a step is nothing here
+        mean = (bound + _average(mechanism, float)) / step + 0.5
+        return Exact(mean, 0.5 + 1e-9 * mean, "straight line")
     running = mechanism.survival(np.arange(last) * step - bound)
     return Exact(float(running.sum()), 1e-12 * last, "sum")
 
@@ -266,14 +302,27 @@ def _rare(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
     h = abs(test.exponent(p_phi))
     if math.isinf(h):
         return Exact(0.0, 0.0, "certain")
+    if mechanism.atom is not None:
+        return _rare_without_noise(test, p_phi, mechanism.atom)
+    if _is_coarse(test, _nodes(mechanism, 1, h, 0.0)[0][0]):
+        return _rare_by_bracket(test, mechanism, p_phi)
     candidates = []
     if h * min(test.b_up, test.b_low) > 0.05:
         candidates.append(_rare_by_overshoots(test, mechanism, p_phi))
-    if not candidates or candidates[0].error > max(3e-3 * candidates[0].value, 1e-12):
+    if not candidates or candidates[0].error > 1e-2 * candidates[0].value:
         candidates.append(_rare_by_quadrature(test, mechanism, p_phi))
-    if candidates[-1].error > 3e-4 and (refined := _bisection(test, mechanism, p_phi)) is not None:
-        candidates.append(refined.rare)
     return min(candidates, key=lambda exact: exact.error)
+
+
+def _rare_without_noise(test: Sprt, p_phi: float, excess: float) -> Exact:
+    walk, b_up, b_low = Steps.of(test, p_phi), test.b_up + excess, test.b_low + excess
+    if cells_needed(walk, b_up, b_low) <= BUDGET:
+        value = _against(test, p_phi, excess, excess)
+        return Exact(
+            value, 1e-9 * value + 1e-12 * math.exp(-abs(test.exponent(p_phi)) * min(b_up, b_low)), "fixed bounds"
+        )
+    value, other = (overshoots(test, p_phi, scale).rare(b_up, b_low) for scale in (1.0, 0.6))
+    return Exact(value, 3.0 * abs(value - other) + 1e-9 * value, "overshoots")
 
 
 def exact_null_probability(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
@@ -315,7 +364,18 @@ def worst_errors(test: Sprt, mechanism: Mechanism) -> WorstErrors:
 
 
 def exact_sd(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
-    """Standard deviation of tau; nan where the second moment is not affordable."""
+    """Standard deviation of tau; nan where the second moment is not affordable.
+
+    Examples
+    --------
+    >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
+    >>> round(exact_sd(test, Exponential.private(test, 0.01), 0.84).value, 1)
+    917.8
+    """
+    if mechanism.atom is not None:
+        mean, second = _fixed(test, p_phi, mechanism.atom)
+        value = math.sqrt(max(second - mean**2, 0.0))
+        return Exact(value, 1e-9 * second / max(value, 1e-9), "fixed bounds")
     records = renewal(test, mechanism, p_phi) if isinstance(mechanism, Exponential) else None
     if records is not None and records.sd().error <= 1e-3 * records.sd().value:
         return records.sd()
@@ -325,7 +385,7 @@ def exact_sd(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
         mean, second = (math.fsum(w * _fixed(test, p_phi, x)[j] for x, w in nodes) for j in (0, 1))
         return math.sqrt(max(second - mean**2, 0.0))
 
-    return _refine(average, 1e-3, most=32)
+    return _refine(average, 1e-3, most=64)
 
 
 def exact_law(test: Sprt, mechanism: Mechanism, p_phi: float, strata: int = 256) -> TerminationLaw:
@@ -341,15 +401,19 @@ def exact_law(test: Sprt, mechanism: Mechanism, p_phi: float, strata: int = 256)
     >>> f"{law.survival()[200]:.4f}", law.error < 1e-5, law.method
     ('0.5449', True, 'renewal')
     """
+    if mechanism.atom is not None:
+        law = exit_law(test, p_phi, mechanism.atom)
+        return TerminationLaw(law.null, law.alt, law.probability_error, "fixed bounds")
     records = renewal(test, mechanism, p_phi) if isinstance(mechanism, Exponential) else None
     if records is not None and records.unsettled <= 1e-4:
         return records.law()
     # the top end of the last stratum is infinite: all of it counts as running on
     ends = mechanism.quantile(np.arange(strata) / strata)
     medians = mechanism.quantile((np.arange(strata) + 0.5) / strata)
-    if np.ptp(medians) == 0.0:
-        law = exit_law(test, p_phi, float(medians[0]))
-        return TerminationLaw(law.null, law.alt, law.probability_error, "fixed bounds")
+    walk = Steps.of(test, p_phi)
+    cost = math.fsum(cells_needed(walk, test.b_up + x, test.b_low + x) for x in medians.tolist())
+    message = "the law at p_phi={} would visit {:.0e} cells: without drift only means and errors are affordable"
+    require(cost <= 100.0 * BUDGET, message.format(p_phi, cost))
     laws = [exit_law(test, p_phi, float(x)) for x in medians]
     lower = [exit_law(test, p_phi, float(x)).survival() for x in ends]
     width = float(np.max(_total([*lower[1:], np.ones(1)], hold=True) - _total(lower, hold=False))) / strata

@@ -19,7 +19,18 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.sprt import Sprt, check_probability, require
 
-__all__ = ["ALIVE", "Exact", "ExitLaw", "Steps", "TerminationLaw", "cells_needed", "exit_law", "walk_until_exit"]
+__all__ = [
+    "ALIVE",
+    "Exact",
+    "ExitLaw",
+    "Interrupted",
+    "Steps",
+    "TerminationLaw",
+    "cells_needed",
+    "exit_law",
+    "walk_until_exit",
+    "walk_until_forced",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -71,7 +82,7 @@ class Steps:
     def variance(self) -> float:
         return self.p_up * (1.0 - self.p_up) * (self.up + self.down) ** 2
 
-    def at(self, steps: NDArray[np.int64], ones: NDArray[np.int64]) -> FloatArray:
+    def at(self, steps: NDArray[np.int64] | np.int64, ones: NDArray[np.int64]) -> FloatArray:
         """Position after `steps` samples of which `ones` went up, computed afresh as everywhere in the suite."""
         return ones * self.up - (steps - ones) * self.down
 
@@ -247,17 +258,38 @@ def walk_until_exit(
     alive: float = ALIVE,
 ) -> ExitLaw:
     """Exit law of any two-valued walk; samples in `forced` (entry: bit) are given, the others random."""
-    programme = _Programme(walk, b_up, b_low)
-    entries = sorted(forced or {})
-    for before, entry in pairwise([0, *entries]):
-        if entry - 1 > before:
-            programme.advance(entry - 1 - before, walk.p_up)
-        programme.advance(1, float((forced or {})[entry]))
+    programme = _begun(walk, b_up, b_low, forced or {})
     piece = 256
     while programme.alive > alive:
         programme.advance(piece, walk.p_up)
         piece = min(2 * piece, 4096)
     return programme.law()
+
+
+def _begun(walk: Steps, b_up: float, b_low: float, forced: Mapping[int, int]) -> _Programme:
+    """The programme up to the last forced entry."""
+    programme = _Programme(walk, b_up, b_low)
+    for before, entry in pairwise([0, *sorted(forced)]):
+        if entry - 1 > before:
+            programme.advance(entry - 1 - before, walk.p_up)
+        programme.advance(1, float(forced[entry]))
+    return programme
+
+
+@dataclass(frozen=True, eq=False)
+class Interrupted:
+    """A walk stopped after its last forced entry: the exits so far, and where the walks still inside are."""
+
+    law: ExitLaw
+    positions: FloatArray
+    cells: FloatArray
+
+
+def walk_until_forced(walk: Steps, b_up: float, b_low: float, forced: Mapping[int, int]) -> Interrupted:
+    """Run as far as the last forced entry, and no further."""
+    programme = _begun(walk, b_up, b_low, forced)
+    ones = programme.base + np.arange(programme.cells.size)
+    return Interrupted(programme.law(), walk.at(np.int64(programme.steps), ones), programme.cells)
 
 
 @lru_cache(maxsize=256)

@@ -27,7 +27,7 @@ __all__ = ["ALT", "BLOCK_SIZE", "NULL", "UNFINISHED", "Kernel", "Runs", "check_s
 
 Kernel = Literal["jumps", "steps"]
 NULL, ALT, UNFINISHED = 1, 0, -1
-BLOCK_SIZE = 16_384
+BLOCK_SIZE = 4_096
 MAX_STEPS = 2**40
 JUMP_SIZES = 10
 """Jumps are of 1, 2, 4, ..., 2^(JUMP_SIZES - 1) steps; the tables take about 20 KB."""
@@ -262,6 +262,129 @@ def _jumps(seed, first, excess, s_plus, s_minus, b_up, b_low, cut, alias, log2, 
             started += 1
 
 
+# --- kernel 3: adjacent pairs of sequences, every L at once ---------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _settle(steps, excess, sorted_excess, guide, scale, slot, since, waits):
+    """Let every L up to the walk's excess stop here. The new slot, and since when the larger L wait.
+
+    A wait is added at the slot where it began: the running sum over slots is then the sum of tau for every L. The guide
+    table starts the search for the new slot close to it.
+    """
+    if slot == sorted_excess.size or excess < sorted_excess[uint64(slot)]:
+        return slot, since
+    waits[uint64(slot)] += steps - since
+    place = min((excess - sorted_excess[0]) * scale, guide.size - 1.0)
+    slot = max(slot, guide[uint64(place)])
+    while slot < sorted_excess.size and sorted_excess[uint64(slot)] <= excess:
+        slot += 1
+    return slot, steps
+
+
+@njit(cache=True, nogil=True)
+def _pair(
+    seed, path, entry, sorted_excess, guide, scale, s_plus, s_minus, b_up, b_low, threshold, certain, max_steps,
+    waits_1, waits_0,
+):  # fmt: skip
+    """One pair of sequences that differ at the entry alone, both members in one pass; for how many L the cap was hit.
+
+    From the entry on the walk with x_n = 0 is below the other by a step up and a step down, so one comparison tells
+    whether either may stop an L that still runs.
+    """
+    s0, s1, s2, s3 = _stream(seed, path)
+    draws = sorted_excess.size
+    slot_1, slot_0, since_1, since_0 = 0, 0, 0, 0
+    steps, ones, less, gap = 0, 0, 0, 0.0
+    ceiling, floor = -np.inf, np.inf
+    word, left = uint64(0), 0
+    while steps < max_steps:
+        if left == 0:
+            word, s0, s1, s2, s3 = _bernoulli_word(s0, s1, s2, s3, threshold, certain)
+            left = 64
+        bit = np.int64(word & uint64(1))
+        word >>= uint64(1)
+        left -= 1
+        steps += 1
+        if steps == entry:
+            bit, less, gap = np.int64(1), 1, s_plus + s_minus
+            ceiling, floor = -np.inf, np.inf
+        ones += bit  # type: ignore[assignment]
+        walk = ones * s_plus - (steps - ones) * s_minus
+        if floor < walk < ceiling:
+            continue
+        slot_1, since_1 = _settle(
+            steps, max(walk - b_up, -walk - b_low), sorted_excess, guide, scale, slot_1, since_1, waits_1
+        )
+        walk = (ones - less) * s_plus - (steps - ones + less) * s_minus
+        slot_0, since_0 = _settle(
+            steps, max(walk - b_up, -walk - b_low), sorted_excess, guide, scale, slot_0, since_0, waits_0
+        )
+        if slot_1 == draws and slot_0 == draws:
+            return 0
+        next_1 = sorted_excess[uint64(slot_1)] if slot_1 < draws else np.inf
+        next_0 = sorted_excess[uint64(slot_0)] if slot_0 < draws else np.inf
+        # a hair early, against rounding: what is beyond is looked at exactly
+        ceiling = b_up + min(next_1, next_0 + gap) - 1e-6 * s_plus
+        floor = max(-b_low - next_1, -b_low - next_0 + gap) + 1e-6 * s_minus
+    if slot_1 < draws:
+        waits_1[uint64(slot_1)] += steps - since_1
+    if slot_0 < draws:
+        waits_0[uint64(slot_0)] += steps - since_0
+    return 2 * draws - slot_1 - slot_0
+
+
+@njit(cache=True, nogil=True)
+def _pairs(
+    seed, first, count, entry, sorted_excess, guide, scale, s_plus, s_minus, b_up, b_low, threshold, certain,
+    max_steps, sums,
+):  # fmt: skip
+    """Sums of tau over pairs first, ..., first + count - 1, a row for x_n = 1 and one for x_n = 0, for every L."""
+    waits_1 = np.zeros(sorted_excess.size, np.int64)
+    waits_0 = np.zeros(sorted_excess.size, np.int64)
+    unfinished = 0
+    for i in range(count):
+        unfinished += _pair(
+            seed, first + i, entry, sorted_excess, guide, scale, s_plus, s_minus, b_up, b_low, threshold, certain,
+            max_steps, waits_1, waits_0,
+        )  # fmt: skip
+    total_1, total_0 = 0, 0
+    for j in range(sorted_excess.size):
+        total_1 += waits_1[j]
+        total_0 += waits_0[j]
+        sums[0, j] = total_1
+        sums[1, j] = total_0
+    return unfinished
+
+
+@njit(cache=True, nogil=True)
+def _pair_times(
+    seed, first, shift, bits, entry, sorted_excess, s_plus, s_minus, b_up, b_low, threshold, certain, max_steps, tau
+):  # fmt: skip
+    """``tau[i, member, j]`` of a few L for pairs first, first + 1, ...: entry forced to bits[member].
+
+    The members share their other samples (shift = 0), or member 1 is the sequence `shift` paths further on.
+    """
+    for i in range(tau.shape[0]):
+        for member in range(2):
+            s0, s1, s2, s3 = _stream(seed, first + i + member * shift)
+            word = uint64(0)
+            steps, ones, slot = 0, 0, 0
+            while slot < sorted_excess.size and steps < max_steps:
+                if steps % 64 == 0:
+                    word, s0, s1, s2, s3 = _bernoulli_word(s0, s1, s2, s3, threshold, certain)
+                bit = np.int64(word & uint64(1))
+                word >>= uint64(1)
+                steps += 1
+                ones += bits[member] if steps == entry else bit  # type: ignore[assignment]
+                walk = ones * s_plus - (steps - ones) * s_minus
+                excess = max(walk - b_up, -walk - b_low)
+                while slot < sorted_excess.size and sorted_excess[slot] <= excess:
+                    tau[i, member, slot] = steps
+                    slot += 1
+            tau[i, member, slot:] = steps
+
+
 # --- blocks of paths ------------------------------------------------------------------------------------------------
 
 
@@ -321,20 +444,23 @@ def draw_blocks(
     require(runs >= 1, f"runs must be at least 1, got {runs}")
     require(1 <= max_steps <= MAX_STEPS, f"max_steps must lie in [1, 2^40], got {max_steps}")
     require(threads >= 1, f"threads must be at least 1, got {threads}")
-    require(block_size >= 1, f"block_size must be at least 1, got {block_size}")
+    require(1 <= block_size <= 2**20, f"block_size must lie in [1, 2^20], got {block_size}")
+    require(kernel in ("jumps", "steps"), f"kernel must be jumps or steps, got {kernel}")
 
     def block(first: int) -> Runs:
         count = min(block_size, runs - first)
         return draw_block(test, mechanism, p_phi, first, count, seed=seed, max_steps=max_steps, kernel=kernel)
 
-    firsts = range(0, runs, block_size)
-    if threads == 1 or len(firsts) == 1:
-        yield from map(block, firsts)
-        return
-    window = 4 * threads
-    with ThreadPoolExecutor(threads) as pool:
-        for start in range(0, len(firsts), window):
-            yield from pool.map(block, firsts[start : start + window])
+    def blocks() -> Iterator[Runs]:
+        firsts, window = range(0, runs, block_size), 4 * threads
+        if threads == 1 or len(firsts) == 1:
+            yield from map(block, firsts)
+            return
+        with ThreadPoolExecutor(threads) as pool:
+            for start in range(0, len(firsts), window):
+                yield from pool.map(block, firsts[start : start + window])
+
+    return blocks()
 
 
 def draw_runs(

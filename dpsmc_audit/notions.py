@@ -1,0 +1,207 @@
+"""What an observer compares: two laws over the same events, one for x_n = 1 and one for x_n = 0.
+
+*Expected* (the paper's Definition 3): the other samples are averaged away first, L is the only randomness left. The
+laws compared are those of ``g_x(L) = E[tau | L, x_n = x]``; g_x does not fall when L grows, so
+``P(g_x(L) >= a) = P(L >= the L at which g_x reaches a)`` and no L has to be drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsmc_audit.mechanisms import Mechanism
+from dpsmc_audit.sprt import Sprt, require
+from dpsmc_audit.walks.exact import Exact, Steps, cells_needed, exit_law, walk_until_forced
+from dpsmc_audit.walks.ladder import MeanPassage
+from dpsmc_audit.walks.overshoot import BUDGET, overshoots, turned_up
+
+__all__ = ["ExpectedLaw", "SupportGap", "expected_law", "forced_moments", "output_sensitivity"]
+
+FloatArray = NDArray[np.float64]
+
+_CHEAP = 3e6
+"""Cells that the law for one L may cost where hundreds of L are asked for."""
+
+MOST_BINS = 20_000
+"""A histogram with more bins is a request for wider ones."""
+
+
+@dataclass(frozen=True)
+class SupportGap:
+    """Averages that one member reaches and the other never: from `start` to `end`, with this probability."""
+
+    start: float
+    end: float
+    mass: float
+    error: float
+
+    @property
+    def integer(self) -> int | None:
+        """An integer a with ``start < a <= end``: the average falls below it with x_n one way and never the other."""
+        a = math.floor(self.end - self.error)
+        return a if a > self.start + self.error else None
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedLaw:
+    """Laws of ``g_x(L)`` at the edges of bins: ``tail_1[i] = P(g_1(L) >= edges[i])``, `tail_0` for x_n = 0.
+
+    `start_1`, `start_0` are g_x at the smallest L. `tail_error` bounds by how much a tail may be off, relative to it.
+    """
+
+    edges: FloatArray
+    tail_1: FloatArray
+    tail_0: FloatArray
+    start_1: Exact
+    start_0: Exact
+    gap: SupportGap
+    tail_error: float
+    method: str
+
+    def probabilities(self) -> tuple[FloatArray, FloatArray]:
+        """P_1 and P_0 of the bins ``[edges[i], edges[i + 1])``, the last one open."""
+        return _bins(self.tail_1), _bins(self.tail_0)
+
+    def log_ratio_error(self) -> FloatArray:
+        """Numerical error of ``ln(P_1 / P_0)`` in each bin."""
+        total = np.zeros(self.edges.size)
+        for tail in (self.tail_1, self.tail_0):
+            either = tail + np.append(tail[1:], 0.0)
+            total += self.tail_error * either / np.maximum(_bins(tail), 1e-300)
+        return total
+
+
+def _bins(tail: FloatArray) -> FloatArray:
+    return np.maximum(-np.diff(np.append(tail, 0.0)), 0.0)
+
+
+def forced_moments(test: Sprt, p_phi: float, excess: float, forced: Mapping[int, int]) -> tuple[float, float]:
+    """E[tau | L] and P(H_null | L) with forced entries; by Wald's identities past the last one where that is dear."""
+    walk, b_up, b_low = Steps.of(test, p_phi), test.b_up + excess, test.b_low + excess
+    if cells_needed(walk, b_up, b_low) <= _CHEAP:
+        law = exit_law(test, p_phi, excess, forced)
+        return law.mean, law.null_probability
+    last = max(forced)
+    begun = walk_until_forced(walk, b_up, b_low, forced)
+    smooth = overshoots(test, p_phi)
+    mean, null = begun.law.mean + begun.law.alive * last, begun.law.null_probability
+    for position, mass in zip(begun.positions.tolist(), begun.cells.tolist(), strict=True):
+        ahead, behind = b_up - position, b_low + position
+        rare = smooth.rare(ahead, behind)
+        mean += mass * smooth.mean(ahead, behind)
+        null += mass * (rare if smooth.turned else 1.0 - rare)
+    return mean, null
+
+
+def expected_law(
+    test: Sprt, mechanism: Mechanism, p_phi: float, entry: int, bin_width: int, upto: float = 1e-9
+) -> ExpectedLaw:
+    """Exact laws of g_1(L) and g_0(L) in bins of this width from 0, until less than `upto` is left above.
+
+    Examples
+    --------
+    >>> from dpsmc_audit.mechanisms import Exponential
+    >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
+    >>> law = expected_law(test, Exponential.private(test, 0.01), 0.84, entry=1, bin_width=140)
+    >>> one, zero = law.probabilities()
+    >>> f"{one[2]:.6f}", zero[2], f"{np.log(one[4] / zero[4]):.6f}"
+    ('0.009218', 0.0, '-0.010000')
+    """
+    start_1, start_0 = (_start(test, mechanism, p_phi, entry, bit) for bit in (1, 0))
+    far = float(mechanism.quantile(1.0 - upto))
+    longest = max(forced_moments(test, p_phi, far, {entry: bit})[0] for bit in (1, 0))
+    count = math.ceil(longest / bin_width) + 1
+    require(count <= MOST_BINS, f"bin_width={bin_width} makes {count} bins, more than {MOST_BINS}: choose wider ones")
+    edges = bin_width * np.arange(float(count))
+    end = max(start_1.value, start_0.value)
+    # a hair below the end: the staircase of the other member takes the same value there, up to rounding
+    points = np.append(edges, end - 1e-6 - start_1.error - start_0.error)
+    error = _far_bound_share(test, mechanism, p_phi, entry, far)
+    if error <= 1e-6:
+        reached, method = _by_ladder(test, p_phi, points, far), "ladder"
+    else:
+        reached, error = _by_grid(test, mechanism, p_phi, entry, points, far)
+        method = "grid"
+    lowest = float(mechanism.quantile(0.0))
+    tails = []
+    for start, excess in zip((start_1, start_0), reached, strict=True):
+        tail = np.where(excess <= lowest, 1.0, mechanism.survival(excess))
+        tails.append(np.where(points <= start.value, 1.0, tail))
+    mass = 1.0 - min(float(tail[-1]) for tail in tails)
+    gap = SupportGap(min(start_1.value, start_0.value), end, mass, start_1.error + start_0.error)
+    return ExpectedLaw(edges, tails[0][:-1], tails[1][:-1], start_1, start_0, gap, error, method)
+
+
+def _start(test: Sprt, mechanism: Mechanism, p_phi: float, entry: int, bit: int) -> Exact:
+    """g_x at the smallest L."""
+    lowest = float(mechanism.quantile(0.0))
+    walk = Steps.of(test, p_phi)
+    if cells_needed(walk, test.b_up + lowest, test.b_low + lowest) <= BUDGET:
+        law = exit_law(test, p_phi, lowest, {entry: bit})
+        return Exact(law.mean, law.mean_error, "fixed bounds")
+    mean = forced_moments(test, p_phi, lowest, {entry: bit})[0]
+    scale = overshoots(test, p_phi, 0.6).mean(test.b_up, test.b_low) - overshoots(test, p_phi).mean(
+        test.b_up, test.b_low
+    )
+    return Exact(mean, 3.0 * abs(scale) + 1e-9 * mean, "overshoots")
+
+
+def _far_bound_share(test: Sprt, mechanism: Mechanism, p_phi: float, entry: int, far: float) -> float:
+    """By how much, relatively, leaving out the far bound changes a tail; inf where the ladder does not apply."""
+    h, lowest = abs(test.exponent(p_phi)), float(mechanism.quantile(0.0))
+    turned, walk, b_up, b_low = turned_up(test, p_phi)
+    if entry != 1 or h == 0.0 or math.isinf(h) or cells_needed(walk, b_up + far, 40.0 / h) > BUDGET:
+        return math.inf
+    rare = 0.0
+    for bit in (1, 0):
+        law = exit_law(test, p_phi, lowest, {entry: bit})
+        rare = max(rare, law.null_probability if turned else law.alt_probability)
+    off = np.array([(rare + 1e-12) * (b_up + b_low + 2.0 * walk.up)])
+    return float(np.log(_ratio(mechanism, np.array([lowest]), off))[0])
+
+
+def _by_ladder(test: Sprt, p_phi: float, edges: FloatArray, far: float) -> tuple[FloatArray, FloatArray]:
+    """The L at which g_1 and g_0 reach each edge: after the first step the walk is a step up or down from 0."""
+    turned, walk, b_up, _ = turned_up(test, p_phi)
+    passage = MeanPassage.of(walk, b_up + far + walk.up + walk.down)
+    barrier = passage.upcrossing(edges - 1.0)
+    ahead, behind = barrier + walk.up - b_up, barrier - walk.down - b_up
+    return (behind, ahead) if turned else (ahead, behind)
+
+
+def _by_grid(
+    test: Sprt, mechanism: Mechanism, p_phi: float, entry: int, edges: FloatArray, far: float
+) -> tuple[tuple[FloatArray, FloatArray], float]:
+    """The same by interpolation between the means at 200 values of L, and the relative error of tails this causes."""
+    lowest = float(mechanism.quantile(0.0))
+    grid = np.linspace(lowest, far, 201)
+    reached, error = [], 0.0
+    for bit in (1, 0):
+        curve = np.maximum.accumulate([forced_moments(test, p_phi, float(x), {entry: bit})[0] for x in grid])
+        middle = 0.5 * (grid[:-1] + grid[1:])[::20]
+        truth = np.array([forced_moments(test, p_phi, float(x), {entry: bit})[0] for x in middle])
+        off = np.abs(np.interp(truth, curve, grid) - middle)
+        error = max(error, float(np.max(np.abs(np.log(_ratio(mechanism, middle, off))))))
+        reached.append(np.interp(edges, curve, grid, right=math.inf))
+    return (reached[0], reached[1]), 3.0 * error
+
+
+def _ratio(mechanism: Mechanism, excess: FloatArray, off: FloatArray) -> FloatArray:
+    """By what factor the survival function changes where L is off by this much."""
+    above = np.maximum(mechanism.survival(excess + off), 1e-300)
+    return np.maximum(mechanism.survival(excess), 1e-300) / above
+
+
+def output_sensitivity(test: Sprt, mechanism: Mechanism, p_phi: float, entry: int) -> float:
+    """``|E[o | L, x_n = 1] - E[o | L, x_n = 0]|``, largest over a grid of L that starts at the smallest."""
+    shares = np.linspace(0.0, 0.95, 11)
+    largest = 0.0
+    for excess in np.unique(mechanism.quantile(shares)):
+        one, zero = (forced_moments(test, p_phi, float(excess), {entry: bit})[1] for bit in (1, 0))
+        largest = max(largest, abs(one - zero))
+    return largest

@@ -1,0 +1,147 @@
+"""Figure 1 of the paper with what it hides, and one figure for each sweep."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from dpsmc_audit.auditing import Audit
+from dpsmc_audit.report.style import BLUE, GREEN, GREY, RED, new_figure, tidy
+
+__all__ = ["audit_figure", "save", "sweep_figure"]
+
+
+def save(figure: Figure, path: Path, suffixes: Sequence[str] = ("png", "pdf")) -> None:
+    """As files that are the same every time the same figure is drawn."""
+    for suffix in suffixes:
+        metadata = {"CreationDate": None} if suffix == "pdf" else {"Software": None}
+        figure.savefig(path.with_suffix(f".{suffix}"), dpi=200, metadata=metadata)
+
+
+def audit_figure(audit: Audit) -> Figure:
+    """Histograms and tolerance as in the paper's Figure 1; below them the log ratio of every bin."""
+    figure = new_figure(7.5, 6.6)
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
+    shown = _shown(audit)
+    _histograms(above, audit, shown)
+    _ratios(below, audit, shown)
+    test = audit.test
+    figure.suptitle(
+        rf"$p$={test.p:g}, $p_\varphi$={audit.p_phi:g}, $\alpha$={test.alpha:g}, $\delta$={test.delta:g}, "
+        rf"$\varepsilon$={audit.epsilon:g}, $n$={audit.entry}, mechanism {audit.mechanism.name}, {_how(audit)}",
+        fontsize=9.5,
+    )
+    return figure
+
+
+def _how(audit: Audit) -> str:
+    return "exact" if audit.engine == "exact" else "sampled"
+
+
+def _shown(audit: Audit) -> np.ndarray:
+    """The bins that hold all but one part in a thousand."""
+    mass = np.cumsum(audit.histogram.p1[::-1] + audit.histogram.p0[::-1])[::-1]
+    return np.flatnonzero((mass > 2e-3) & np.isfinite(audit.histogram.hi))
+
+
+def _histograms(axes: Axes, audit: Audit, shown: np.ndarray) -> None:
+    h = audit.histogram
+    edges = np.append(h.lo[shown], h.hi[shown][-1])
+    factor = math.exp(audit.epsilon)
+    axes.stairs(h.p0[shown], edges, fill=True, color=BLUE, label=r"$x_n=0$ (sample $n$ violates the specification)")
+    axes.stairs(h.p1[shown], edges, color=RED, linewidth=1.6, label=r"$x_n=1$ (it satisfies the specification)")
+    for k, bound in enumerate((1.0 / factor, factor)):
+        label = r"tolerance $e^{\pm\varepsilon}$ times $x_n=1$" if k == 0 else None
+        axes.stairs(h.p1[shown] * bound, edges, color=GREEN, linestyle="--", linewidth=1.0, label=label)
+    axes.set_ylabel(f"probability per bin of {h.hi[0] - h.lo[0]:g} samples")
+    axes.legend(fontsize=8.5, frameon=False)
+    tidy(axes)
+
+
+def _ratios(axes: Axes, audit: Audit, shown: np.ndarray) -> None:
+    h, epsilon = audit.histogram, audit.epsilon
+    middle = 0.5 * (h.lo + h.hi)[shown]
+    ratio, exact = h.log_ratio[shown], h.exact_log_ratio[shown]
+    limit = _limit(h.log_ratio_low[shown], h.log_ratio_high[shown], epsilon)
+    axes.axhspan(-2 * epsilon, 2 * epsilon, color="0.93", label=r"$\pm 2\varepsilon$ (the paper's theorem)")
+    axes.axhspan(-epsilon, epsilon, color="0.82", label=r"$\pm\varepsilon$ (claimed)")
+    finite = np.isfinite(ratio)
+    if audit.engine != "exact":
+        low, high = (np.clip(x[shown][finite], -limit, limit) for x in (h.log_ratio_low, h.log_ratio_high))
+        clipped = np.clip(ratio[finite], -limit, limit)
+        errors = np.maximum([clipped - low, high - clipped], 0.0)
+        label = f"sampled, {100 * audit.confidence:g} % interval"
+        axes.errorbar(middle[finite], clipped, errors, fmt="o", ms=3, lw=0.8, color="black", label=label)
+    known = np.isfinite(exact)
+    axes.plot(middle[known], np.clip(exact[known], -limit, limit), "x", color=RED, ms=5, label="exact")
+    for x, value in zip(middle[~finite], ratio[~finite], strict=True):
+        if not math.isnan(value):
+            _point_out(axes, x, math.copysign(limit, value), audit)
+    axes.set_ylim(-1.05 * limit, 1.05 * limit)
+    axes.set_ylabel(r"$\ln(P_1 / P_0)$")
+    axes.set_xlabel("average termination time (samples drawn, averaged over the other samples)")
+    axes.legend(fontsize=8, ncols=2, frameon=False, loc="lower center")
+    tidy(axes)
+
+
+def _limit(low: np.ndarray, high: np.ndarray, epsilon: float) -> float:
+    """Room for most intervals and for the bands, without letting the rare bins of the tail set the scale."""
+    widths = np.concatenate([np.abs(low[np.isfinite(low)]), np.abs(high[np.isfinite(high)])])
+    typical = float(np.quantile(widths, 0.7)) if widths.size else 0.0
+    return max(6.0 * epsilon, 1.3 * typical)
+
+
+def _point_out(axes: Axes, x: float, y: float, audit: Audit) -> None:
+    """An infinite ratio: an arrow at the edge of the picture."""
+    axes.annotate("", (x, y), (x, 0.6 * y), arrowprops={"arrowstyle": "->", "color": GREY, "lw": 1.4})
+    if x <= audit.gap.end + 2 * (audit.histogram.hi[0] - audit.histogram.lo[0]):
+        text = f"support gap: ratio infinite\n{audit.gap.start:.1f} to {audit.gap.end:.1f} is reached by one side only"
+        axes.annotate(text, (x, 0.8 * y), xytext=(14, 0), textcoords="offset points", fontsize=8, va="center")
+
+
+def sweep_figure(rows: Sequence[dict[str, Any]], over: Sequence[str]) -> Figure:
+    """Mean samples, or what an audit found, over the first swept parameter; one line for each value of the others."""
+    figure = new_figure(7.0, 4.2)
+    audited = rows[0]["task"] == "audit"
+    name, others = (over[0], over[1:]) if over else ("seed", ())
+    axes = figure.subplots()
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(", ".join(f"{key}={row[key]}" for key in others), []).append(row)
+    for k, (label, members) in enumerate(groups.items()):
+        x = [row[name] for row in members]
+        numeric = all(isinstance(value, (int, float)) for value in x)
+        place = x if numeric else list(range(len(x)))
+        style: dict[str, Any] = {"marker": "osD^vP*X"[k % 8], "ms": 5, "lw": 1.0, "color": f"C{k % 10}"}
+        if audited:
+            axes.plot(place, [row["delta_lower"] for row in members], label=f"audit {label}".strip(), **style)
+            axes.plot(place, [row["exact"]["delta_lower"] for row in members], ls="--", color=GREY, lw=1.0)
+        else:
+            exact = [row["samples_exact"] for row in members]
+            axes.plot(place, exact, label=label or "exact mean", **style)
+            if members[0].get("samples") is not None:
+                half = [0.5 * (row["samples_high"] - row["samples_low"]) for row in members]
+                axes.errorbar(
+                    place, [row["samples"] for row in members], half, fmt="none", color="black", capsize=3, lw=1
+                )
+        if not numeric:
+            axes.set_xticks(place, x)
+        elif min(place) > 0 and max(place) / min(place) > 20:
+            axes.set_xscale("log")
+    axes.set_xlabel(name)
+    if audited:
+        axes.plot([], [], ls="--", color=GREY, label="exact")
+        axes.set_ylabel("delta at the claimed epsilon (lower bound)")
+        axes.set_ylim(bottom=0)
+    else:
+        axes.set_ylabel("mean samples (bars: sampled)")
+        axes.set_yscale("log")
+    axes.legend(fontsize=8, frameon=False)
+    tidy(axes)
+    return figure

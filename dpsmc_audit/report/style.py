@@ -1,0 +1,21 @@
+"""One look for all figures: colours that survive colour-blindness and grey printing, sizes for a column of text."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+__all__ = ["BLUE", "GREEN", "GREY", "RED", "new_figure", "tidy"]
+
+RED, BLUE, GREEN, GREY = "#b2182b", "#92c5de", "#1b7837", "0.45"
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """A figure that needs no display."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def tidy(axes: Axes) -> None:
+    """No frame above and to the right, small ticks."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=9)

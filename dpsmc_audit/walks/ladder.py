@@ -1,0 +1,123 @@
+"""The mean first-passage time over every barrier at once, by the ladder identity.
+
+For a walk that drifts up, with tau+ the time of its first strict record,
+
+    E[time to reach T] = E[tau+] * sum_N P(Lambda_1 > 0, ..., Lambda_N > 0, Lambda_N < T),
+
+so one dynamic programme with a single barrier at 0 knows the mean for all T: a staircase that climbs at each position
+the walk can be at. ``1 / E[tau+]`` is the probability of never coming back to 0.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dpsmc_audit.walks.exact import _FLOOR, Steps
+
+__all__ = ["MeanPassage"]
+
+FloatArray = NDArray[np.float64]
+
+_BINS = 65_536
+
+
+@njit(cache=True, nogil=True)
+def _visit(p_up, up, down, top, scale, wanted, weights, positions, masses):
+    """Walk that stays above 0: add each visit below `top` to its bin, and keep the visits in `wanted` bins one by one.
+
+    Returns the probability of getting past `top` (and so, practically, of never coming back) and the number kept.
+    """
+    size = positions.size
+    width = int(top / (up + down)) + 4
+    mass, other = np.zeros(width + 4), np.zeros(width + 4)
+    mass[0] = 1.0
+    count, base, steps, escaped, kept = 1, 0, 0, 0.0, 0
+    weights[0] += 1.0
+    if wanted[0] and size > 0:
+        positions[0], masses[0] = 0.0, 1.0
+        kept = 1
+    while count > 0:
+        steps += 1
+        # cell i has base + i ones; keep those in (0, top)
+        first = 0
+        while first <= count and (base + first) * up - (steps - base - first) * down <= 0.0:
+            first += 1
+        fresh = 0
+        for i in range(first, count + 1):
+            value = (p_up * mass[i - 1] if i > 0 else 0.0) + ((1.0 - p_up) * mass[i] if i < count else 0.0)
+            ones = base + i
+            position = ones * up - (steps - ones) * down
+            if position >= top:
+                escaped += value
+                continue
+            if fresh == 0 and value < _FLOOR:
+                first += 1
+                continue
+            other[fresh] = value
+            fresh += 1
+            cell = int(position * scale)
+            weights[cell] += value
+            if wanted[cell] and kept < size:
+                positions[kept], masses[kept] = position, value
+                kept += 1
+        while fresh > 0 and other[fresh - 1] < _FLOOR:
+            fresh -= 1
+        base += first
+        count = fresh
+        mass, other = other, mass
+    return escaped, kept
+
+
+@dataclass(frozen=True, eq=False)
+class MeanPassage:
+    """E[time to reach T] for every T up to `top`, as a staircase; `upcrossing` inverts it exactly."""
+
+    walk: Steps
+    top: float
+    weights: FloatArray
+    ladder_time: float
+
+    @classmethod
+    def of(cls, walk: Steps, top: float) -> MeanPassage:
+        weights = np.zeros(_BINS + 1)
+        empty = np.empty(0)
+        nothing = np.zeros(_BINS + 1, np.bool_)
+        escaped, _ = _visit(walk.p_up, walk.up, walk.down, top, _BINS / top, nothing, weights, empty, empty)
+        return cls(walk, top, weights, 1.0 / escaped)
+
+    def upcrossing(self, times: FloatArray) -> FloatArray:
+        """For each time the position T after which E[time to reach T] is at least that time; inf beyond `top`."""
+        cumulative = np.cumsum(self.weights) * self.ladder_time
+        bins = np.searchsorted(cumulative, times)
+        inside = bins < _BINS
+        wanted = np.zeros(_BINS + 1, np.bool_)
+        wanted[bins[inside]] = True
+        positions, masses = self._collect(wanted)
+        found = np.full(times.size, math.inf)
+        owner = (positions * (_BINS / self.top)).astype(np.int64)
+        for i in np.flatnonzero(inside):
+            mine = owner == bins[i]
+            order = np.argsort(positions[mine], kind="stable")
+            below = cumulative[bins[i] - 1] if bins[i] > 0 else 0.0
+            climbed = below + np.cumsum(masses[mine][order]) * self.ladder_time
+            place = min(int(np.searchsorted(climbed, times[i])), order.size - 1)
+            found[i] = positions[mine][order][place]
+        return found
+
+    def _collect(self, wanted: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
+        """All visits in the wanted bins; the first try tells how many there are."""
+        size = 1 << 16
+        while True:
+            positions, masses = np.empty(size), np.empty(size)
+            weights = np.zeros(_BINS + 1)
+            scale = _BINS / self.top
+            arguments = (self.walk.p_up, self.walk.up, self.walk.down, self.top, scale, wanted, weights)
+            kept = int(_visit(*arguments, positions, masses)[1])
+            if kept < size:
+                return positions[:kept], masses[:kept]
+            size *= 4
