@@ -17,4 +17,5 @@ table1:    ## Table 1 of the paper
 	python -m dpsmc_audit +sweep=table1
 figures:   ## every figure in figures/ and the reference results behind it
 	python -m experiments.table1
+	python -m experiments.figure1
 check: lint types test

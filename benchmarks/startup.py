@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
@@ -14,7 +15,7 @@ TOP = Path(__file__).parent.parent
 
 def seconds(arguments: list[str], folder: str) -> float:
     started = time.perf_counter()
-    environment = {"PYTHONPATH": str(TOP)}
+    environment = os.environ | {"PYTHONPATH": str(TOP)}
     subprocess.run([sys.executable, *arguments], cwd=folder, check=True, stdout=subprocess.DEVNULL, env=environment)
     return time.perf_counter() - started
 

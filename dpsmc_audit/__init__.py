@@ -16,6 +16,8 @@ _WHERE = {
     "Mechanism": "mechanisms",
     "NoNoise": "mechanisms",
     "Exponential": "mechanisms",
+    "Audit": "auditing",
+    "audit": "auditing",
     "Simulation": "simulation",
     "simulate": "simulation",
     "exact_characteristics": "simulation",
@@ -30,6 +32,7 @@ _WHERE = {
 }
 
 __all__ = [
+    "Audit",
     "Exponential",
     "Mechanism",
     "NoNoise",
@@ -37,6 +40,7 @@ __all__ = [
     "Simulation",
     "Sprt",
     "__version__",
+    "audit",
     "draw_runs",
     "exact_characteristics",
     "exact_error",
@@ -50,6 +54,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from dpsmc_audit.auditing import Audit, audit
     from dpsmc_audit.mechanisms import Exponential, Mechanism, NoNoise
     from dpsmc_audit.report.files import load_results
     from dpsmc_audit.simulation import Simulation, exact_characteristics, simulate

@@ -109,7 +109,7 @@ def expected_law(
     >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
     >>> law = expected_law(test, Exponential.private(test, 0.01), 0.84, entry=1, bin_width=140)
     >>> one, zero = law.probabilities()
-    >>> f"{one[2]:.6f}", zero[2], f"{np.log(one[4] / zero[4]):.6f}"
+    >>> f"{one[2]:.6f}", float(zero[2]), f"{np.log(one[4] / zero[4]):.6f}"
     ('0.009218', 0.0, '-0.010000')
     """
     start_1, start_0 = (_start(test, mechanism, p_phi, entry, bit) for bit in (1, 0))

@@ -72,8 +72,8 @@ def test_one_run_prints_one_row_and_writes_its_result(run: Run, tmp_path: Path) 
     "options", [["engine.threads=2"], ["engine.block_size=7"], ["engine.threads=4", "engine.block_size=100"]]
 )
 def test_the_seed_alone_decides_the_result(run: Run, tmp_path: Path, options: list[str]) -> None:
-    run("seed=1", "runs=2000", "engine.threads=1", "hydra.run.dir=a")
-    run("seed=1", "runs=2000", *options, "hydra.run.dir=b")
+    run("task=simulate", "seed=1", "runs=9000", "engine.threads=1", "hydra.run.dir=a")
+    run("task=simulate", "seed=1", "runs=9000", *options, "hydra.run.dir=b")
     one, other = (without_times(results(tmp_path / name)[0]) for name in ("a", "b"))
     assert one == other
 
@@ -111,7 +111,7 @@ def test_a_users_own_sweep(run: Run, tmp_path: Path) -> None:
 
 
 def test_failed_points_are_named_and_finished_ones_kept(run: Run, tmp_path: Path) -> None:
-    code, out, err = run("-m", "alpha=0.01,0.7,0.05", "runs=50", "hydra.sweep.dir=s")
+    code, out, err = run("-m", "task=simulate", "alpha=0.01,0.7,0.05", "runs=50", "hydra.sweep.dir=s")
     assert code != 0
     assert len(results(tmp_path)) == 2
     with (tmp_path / "s" / "table.csv").open() as file:
@@ -122,9 +122,9 @@ def test_failed_points_are_named_and_finished_ones_kept(run: Run, tmp_path: Path
 
 
 def test_a_second_sweep_in_the_same_folder_shows_its_own_points_only(run: Run, tmp_path: Path) -> None:
-    run("-m", "alpha=0.01,0.02,0.05", "runs=50", "hydra.sweep.dir=s")
+    run("-m", "task=simulate", "alpha=0.01,0.02,0.05", "runs=50", "hydra.sweep.dir=s")
     os.utime(tmp_path / "s" / "2" / "result.json", (1, 1))
-    run("-m", "alpha=0.1,0.2", "runs=50", "hydra.sweep.dir=s")
+    run("-m", "task=simulate", "alpha=0.1,0.2", "runs=50", "hydra.sweep.dir=s")
     with (tmp_path / "s" / "table.csv").open() as file:
         assert [row["alpha"] for row in csv.DictReader(file)] == ["0.1", "0.2"]
 
@@ -142,6 +142,18 @@ BAD = {
     "p_phi=-0.1": "p_phi",
     "p_phi=null": "p_phi",
     "runs=0": "runs",
+    "pairs=1": "pairs",
+    "draws=1": "draws",
+    "bin_width=0": "bin_width",
+    "entry=11 max_steps=10": "entry",
+    "bin_width=1 p_phi=0.73": "bins",
+    "confidence=nan": "confidence",
+    "delta=nan": "delta",
+    "p_phi=1e-300": "p_phi",
+    "epsilon=1e-300": "epsilon",
+    "alpha=1e-320": "alpha",
+    "engine.name=foo": "engine",
+    "notion=all": "expected",
     "entry=0": "entry",
     "max_steps=0": "max_steps",
     "seed=-1": "seed",
@@ -158,14 +170,14 @@ BAD = {
     "hydra.run.dir=/dev/null/x": "/dev/null/x",
     "unknown=1": "unknown",
     "mechanism=gaussian": "exponential",
-    "task=fly": "simulate",
+    "task=fly": "audit",
     "+sweep=nothing": "table1",
 }
 
 
 @pytest.mark.parametrize("argument", BAD)
 def test_bad_input_ends_in_one_clear_line(run: Run, tmp_path: Path, argument: str) -> None:
-    code, out, err = run(argument)
+    code, out, err = run(*argument.split())
     assert code == 2
     assert out == ""
     assert len(err.splitlines()) == 1
@@ -184,23 +196,23 @@ def test_bad_input_in_every_point_of_a_sweep_writes_no_table(run: Run, tmp_path:
 
 
 def test_epsilon_is_not_needed_without_noise(run: Run) -> None:
-    assert run("mechanism=none", "epsilon=0", "runs=10")[0] == 0
+    assert run("task=simulate", "mechanism=none", "epsilon=0", "runs=10")[0] == 0
 
 
 def test_the_indifference_region_runs_with_a_warning(run: Run, tmp_path: Path) -> None:
-    code, _, err = run("p_phi=0.735", "runs=100", "delta=0.03")
+    code, _, err = run("task=simulate", "p_phi=0.735", "runs=100", "delta=0.03")
     assert code == 0
     assert "Assumption 1 does not hold" in err
     assert len(results(tmp_path)) == 1
 
 
 def test_errors_beyond_alpha_are_said(run: Run) -> None:
-    _, _, err = run("mechanism=none", "p=0.9", "delta=0.09", "alpha=0.1186", "p_phi=0.5", "runs=10")
+    _, _, err = run("task=simulate", "mechanism=none", "p=0.9", "delta=0.09", "alpha=0.1186", "p_phi=0.5", "runs=10")
     assert "fn_worst = 0.1267 exceeds its level" in err
 
 
 def test_the_exact_engine_samples_nothing(run: Run, tmp_path: Path) -> None:
-    code, out, _ = run("engine=exact")
+    code, out, _ = run("task=simulate", "engine=exact")
     assert code == 0
     assert "1322.747" in out
     assert "samples" not in results(tmp_path)[0]
@@ -234,8 +246,48 @@ def test_importing_the_package_is_light() -> None:
 
 
 def test_the_command_in_its_own_process(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "dpsmc_audit", "runs=20", "hydra.run.dir=out"]
+    command = [sys.executable, "-m", "dpsmc_audit", "task=simulate", "runs=20", "hydra.run.dir=out"]
     environment = os.environ | {"PYTHONPATH": str(TOP)}
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "out" / "result.json").exists()
+
+
+def test_the_default_command_audits_at_the_papers_parameters(run: Run, tmp_path: Path) -> None:
+    code, out, err = run("hydra.run.dir=a")
+    assert (code, err) == (0, "")
+    assert "violated at 99 % confidence: no finite epsilon holds" in out
+    (result,) = results(tmp_path)
+    assert (result["verdict"], result["epsilon_lower"], result["exact"]["verdict"]) == ("violated", "inf", "violated")
+    assert result["support_gap"].keys() == {"from", "to", "mass"}
+    assert result["witness"].keys() == {"event", "p1", "p0"}
+    with (tmp_path / "a" / "histogram.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    names = "lo hi p1 p0 log_ratio log_ratio_low log_ratio_high exact_log_ratio outside"
+    assert list(rows[0]) == names.split()
+    assert sum(float(row["p1"]) for row in rows) == pytest.approx(1)
+    assert (tmp_path / "a" / "figure1.png").stat().st_size > 20_000
+
+
+@pytest.mark.parametrize("options", [["engine.threads=1"], ["engine.threads=3"]])
+def test_an_audit_depends_on_the_seed_alone(run: Run, tmp_path: Path, options: list[str]) -> None:
+    run("pairs=200", "draws=500", "hydra.run.dir=a")
+    run("pairs=200", "draws=500", *options, "hydra.run.dir=b")
+    assert (tmp_path / "a" / "histogram.csv").read_bytes() == (tmp_path / "b" / "histogram.csv").read_bytes()
+    one, other = (without_times(results(tmp_path / name)[0]) for name in ("a", "b"))
+    assert one == other
+
+
+@pytest.mark.parametrize("sweep", ["entry", "pairs", "epsilon", "alpha_delta", "p_phi"])
+def test_every_sweep_audits(run: Run, tmp_path: Path, sweep: str) -> None:
+    small = ["pairs=40", "draws=100"] if sweep != "pairs" else ["pairs=20,40", "draws=100"]
+    narrow = {"alpha_delta": ["alpha=0.01,0.1", "delta=0.01,0.05"], "p_phi": ["p_phi=0.6,0.73,0.8"]}.get(sweep, [])
+    code, out, _ = run(f"+sweep={sweep}", "task=audit", *small, *narrow, "hydra.sweep.dir=s")
+    assert code == 0
+    with (tmp_path / "s" / "table.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    wanted = {"alpha", "delta", "epsilon", "p", "p_phi", "entry", "verdict", "epsilon_lower", "delta_lower"}
+    assert wanted | {"bins_outside", "support_gap_mass"} <= set(rows[0])
+    assert len(rows) >= 2
+    assert "verdict" in out
+    assert (tmp_path / "s" / "table.png").exists()

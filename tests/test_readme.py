@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
@@ -21,9 +20,10 @@ COMMANDS = re.findall(r"^python -m dpsmc_audit (.*?)(?:\s+#.*)?$", README, flags
 def test_commands_run(run: Run, command: str) -> None:
     """With fewer runs where the command leaves their number open."""
     few = [] if "runs=" in command else ["runs=200"]
+    few += [] if "pairs=" in command or "+sweep=pairs" in command else ["pairs=50"]
     code, out, _ = run(*shlex.split(command), *few)
     assert code == 0
-    assert "exact mean" in out
+    assert "exact mean" in out or "verdict" in out
 
 
 def test_help_names_the_keys(run: Run) -> None:
@@ -47,7 +47,6 @@ def test_setup_commands_are_marked_and_self_contained() -> None:
         (command,) = re.findall(rf"<!-- {mark} -->\n```sh\n(.*?)\n```", README)
         assert command.startswith("python3 -m venv .venv && .venv/bin/pip install")
         assert command.endswith(end)
-    assert sys.version_info >= (3, 11)
 
 
 def test_the_table_shown_is_the_table_made(run: Run) -> None:

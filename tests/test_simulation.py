@@ -31,7 +31,9 @@ def test_tallies_are_exact_integer_sums(blocks: list[list[tuple[int, int]]]) -> 
     assert tally.runs == len(flat)
 
 
-@pytest.mark.parametrize("options", [{"threads": 2}, {"block_size": 1}, {"block_size": 77, "threads": 3}])
+@pytest.mark.parametrize(
+    "options", [{"threads": 2, "block_size": 500}, {"block_size": 1}, {"block_size": 77, "threads": 3}]
+)
 def test_threads_and_blocks_change_nothing(options: dict[str, int]) -> None:
     reference = simulate(TEST, LAW, 0.84, 3000, seed=4)
     assert simulate(TEST, LAW, 0.84, 3000, seed=4, **options) == reference  # type: ignore[arg-type]

@@ -32,6 +32,7 @@ def audit_figure(audit: Audit) -> Figure:
     _histograms(above, audit, shown)
     _ratios(below, audit, shown)
     test = audit.test
+    figure.legend(*below.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8.5, frameon=False)
     figure.suptitle(
         rf"$p$={test.p:g}, $p_\varphi$={audit.p_phi:g}, $\alpha$={test.alpha:g}, $\delta$={test.delta:g}, "
         rf"$\varepsilon$={audit.epsilon:g}, $n$={audit.entry}, mechanism {audit.mechanism.name}, {_how(audit)}",
@@ -45,9 +46,9 @@ def _how(audit: Audit) -> str:
 
 
 def _shown(audit: Audit) -> np.ndarray:
-    """The bins that hold all but one part in a thousand."""
+    """The bins that hold all but half a percent of either side: beyond, the intervals say nothing."""
     mass = np.cumsum(audit.histogram.p1[::-1] + audit.histogram.p0[::-1])[::-1]
-    return np.flatnonzero((mass > 2e-3) & np.isfinite(audit.histogram.hi))
+    return np.flatnonzero((mass > 1e-2) & np.isfinite(audit.histogram.hi))
 
 
 def _histograms(axes: Axes, audit: Audit, shown: np.ndarray) -> None:
@@ -86,14 +87,13 @@ def _ratios(axes: Axes, audit: Audit, shown: np.ndarray) -> None:
     axes.set_ylim(-1.05 * limit, 1.05 * limit)
     axes.set_ylabel(r"$\ln(P_1 / P_0)$")
     axes.set_xlabel("average termination time (samples drawn, averaged over the other samples)")
-    axes.legend(fontsize=8, ncols=2, frameon=False, loc="lower center")
     tidy(axes)
 
 
 def _limit(low: np.ndarray, high: np.ndarray, epsilon: float) -> float:
     """Room for most intervals and for the bands, without letting the rare bins of the tail set the scale."""
     widths = np.concatenate([np.abs(low[np.isfinite(low)]), np.abs(high[np.isfinite(high)])])
-    typical = float(np.quantile(widths, 0.7)) if widths.size else 0.0
+    typical = float(np.quantile(widths, 0.6)) if widths.size else 0.0
     return max(6.0 * epsilon, 1.3 * typical)
 
 

@@ -335,19 +335,84 @@ def _pair(
 
 
 @njit(cache=True, nogil=True)
+def _pair_climbing(
+    seed, path, entry, sorted_excess, guide, scale, sign, s_plus, s_minus, b_up, b_low, threshold, certain, max_steps,
+    waits_1, waits_0, at, ones_at,
+):  # fmt: skip
+    """As `_pair`, faster, where both walks go from below all L at the entry to beyond all L on the side they drift to.
+
+    First the records of the walk are listed, without a branch that could be guessed wrong; then each is placed among
+    the L, one independent of the other. False, and nothing done, where the walk is not of that kind.
+    """
+    s0, s1, s2, s3 = _stream(seed, path)
+    first, top, gap = sorted_excess[0], sorted_excess[sorted_excess.size - 1], s_plus + s_minus
+    bound, behind = (b_up, b_low) if sign > 0 else (b_low, b_up)
+    # the other member is a gap behind where the walk climbs, and a gap ahead where it descends
+    start, end = bound + first - 1e-6 * s_plus - (0.0 if sign > 0 else gap), bound + top + gap + 1e-6 * s_plus
+    floor = -behind - first + gap + 1e-6 * s_plus  # with a gap to spare for the other member
+    best, steps, ones, found = start, 0, 0, 0
+    word, left, walk = uint64(0), 0, 0.0
+    while walk < end:
+        if left == 0:
+            word, s0, s1, s2, s3 = _bernoulli_word(s0, s1, s2, s3, threshold, certain)
+            left = 64
+            if found + 64 >= at.size or steps + 64 >= max_steps:
+                return False
+        bit = np.int64(word & uint64(1))
+        word >>= uint64(1)
+        left -= 1
+        steps += 1
+        if steps == entry:
+            if found > 0:
+                return False
+            bit = np.int64(1)
+        ones += bit  # type: ignore[assignment]
+        walk = sign * (ones * s_plus - (steps - ones) * s_minus)
+        if walk < floor:
+            return False
+        at[uint64(found)] = steps
+        ones_at[uint64(found)] = ones
+        found += np.int64(walk > best)  # type: ignore[assignment]
+        best = max(best, walk)
+    if steps < entry:
+        return False
+    for member in range(2):
+        waits = waits_1 if member == 0 else waits_0
+        slot, since = 0, 0
+        for k in range(found):
+            n, ones = at[uint64(k)], ones_at[uint64(k)] - member
+            excess = sign * (ones * s_plus - (n - ones) * s_minus) - bound
+            place = max(min((excess - first) * scale, guide.size - 1.0), 0.0)
+            stopped = np.int64(guide[uint64(place)])
+            while stopped < sorted_excess.size and sorted_excess[uint64(stopped)] <= excess:
+                stopped += 1
+            waits[uint64(slot)] += n - since
+            slot, since = max(slot, stopped), n  # type: ignore[assignment]
+    return True
+
+
+@njit(cache=True, nogil=True)
 def _pairs(
     seed, first, count, entry, sorted_excess, guide, scale, s_plus, s_minus, b_up, b_low, threshold, certain,
     max_steps, sums,
 ):  # fmt: skip
     """Sums of tau over pairs first, ..., first + count - 1, a row for x_n = 1 and one for x_n = 0, for every L."""
-    waits_1 = np.zeros(sorted_excess.size, np.int64)
-    waits_0 = np.zeros(sorted_excess.size, np.int64)
+    waits_1 = np.zeros(sorted_excess.size + 1, np.int64)  # the last slot takes what comes after every L has stopped
+    waits_0 = np.zeros(sorted_excess.size + 1, np.int64)
+    at, ones_at = np.empty(1 << 16, np.int64), np.empty(1 << 16, np.int64)
+    p_phi = 1.0 if certain else threshold * 2.0**-64
+    sign = 1.0 if p_phi * s_plus >= (1.0 - p_phi) * s_minus else -1.0
     unfinished = 0
     for i in range(count):
-        unfinished += _pair(
-            seed, first + i, entry, sorted_excess, guide, scale, s_plus, s_minus, b_up, b_low, threshold, certain,
-            max_steps, waits_1, waits_0,
+        climbed = _pair_climbing(
+            seed, first + i, entry, sorted_excess, guide, scale, sign, s_plus, s_minus, b_up, b_low, threshold,
+            certain, max_steps, waits_1, waits_0, at, ones_at,
         )  # fmt: skip
+        if not climbed:
+            unfinished += _pair(
+                seed, first + i, entry, sorted_excess, guide, scale, s_plus, s_minus, b_up, b_low, threshold, certain,
+                max_steps, waits_1, waits_0,
+            )  # fmt: skip
     total_1, total_0 = 0, 0
     for j in range(sorted_excess.size):
         total_1 += waits_1[j]

@@ -106,11 +106,11 @@ def pair_sums(
     require(pairs >= 2, f"pairs must be at least 2, got {pairs}")
     groups = min(groups, pairs)
     edges = np.arange(groups + 1) * pairs // groups
-    cells = 4096
+    cells = 65_536
     span = float(excess[-1] - excess[0])
     scale = cells / span if span > 0.0 else 0.0
-    guide = np.searchsorted(excess, excess[0] + np.arange(cells) / scale) if span > 0.0 else np.zeros(1, np.int64)
-    tables = (excess, guide.astype(np.int64), scale, *_walk_arguments(test, p_phi, max_steps))
+    guide = np.searchsorted(excess, excess[0] + np.arange(cells) / scale) if span > 0.0 else np.zeros(1, np.int32)
+    tables = (excess, guide.astype(np.int32), scale, *_walk_arguments(test, p_phi, max_steps))
     stream, kernel = _derived(seed, _SEQUENCES), cast(Callable[..., int], monte_carlo._pairs)
 
     def block(bounds: tuple[int, int, int]) -> tuple[int, IntArray, int]:

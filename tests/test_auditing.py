@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from dpsmc_audit import Exponential, NoNoise, ParameterError, Sprt, audit
+from dpsmc_audit.auditing import auto_bin_width, support_gap_evidence
+
+PAPER = Sprt(0.73, 0.01, 0.01)
+LAW = Exponential.private(PAPER, 0.01)
+
+
+def test_exact_audit_of_the_papers_parameters() -> None:
+    found = audit(PAPER, LAW, 0.84, 0.01, engine="exact")
+    assert (found.verdict.verdict, found.verdict.epsilon_lower) == ("violated", math.inf)
+    assert found.verdict.delta_lower == pytest.approx(0.009218, abs=1e-5)
+    assert found.bins_outside == 1
+    assert found.start_0 - found.start_1 == pytest.approx(PAPER.expected_sensitivity(0.84), abs=0.003)
+    assert "no finite epsilon holds" in found.sentence
+
+
+def test_sampled_audit_at_the_papers_size() -> None:
+    found = audit(PAPER, LAW, 0.84, 0.01)
+    assert found.verdict.verdict == "violated"
+    assert 0 < found.verdict.delta_lower <= found.exact.delta_lower + 1e-4
+    # the exact law sits on the tolerance line: most of what is outside is there by chance
+    assert found.by_chance == pytest.approx(found.bins_outside, abs=12)
+    assert found.bins_outside > 10
+
+
+def test_the_violation_is_found_on_its_own_in_99_of_100_seeds() -> None:
+    options = {"max_steps": 10**7, "confidence": 0.99}
+    verdicts = [support_gap_evidence(PAPER, LAW, 0.84, 1, 500, seed=s, **options).verdict for s in range(100)]  # type: ignore[arg-type]
+    assert verdicts.count("violated") >= 99
+
+
+@pytest.mark.parametrize(("p_phi", "confidence", "pairs"), [(0.84, 0.99, 500), (0.6, 0.95, 100), (0.84, 0.8, 40)])
+def test_alarms_on_a_true_null_keep_to_their_level(p_phi: float, confidence: float, pairs: int) -> None:
+    """Both members x_n = 1, independent sequences, 300 seeds: alarms within three sigma of the nominal rate."""
+    options = {"max_steps": 10**7, "confidence": confidence, "bits": (1, 1), "shift": pairs}
+    alarms = sum(
+        support_gap_evidence(PAPER, LAW, p_phi, 1, pairs, seed=s, **options).verdict == "violated"  # type: ignore[arg-type]
+        for s in range(300)
+    )
+    rate = 1 - confidence
+    assert alarms <= 300 * rate + 3 * math.sqrt(300 * rate * confidence)
+
+
+def test_intervals_cover_the_exact_ratio() -> None:
+    """Bins with at least 100 draws on either side, 20 audits: at 99 % no more than 5 % are missed."""
+    test = Sprt(0.73, 0.03, 0.05)
+    law = Exponential.private(test, 0.05)
+    missed = total = 0
+    for seed in range(20):
+        h = audit(test, law, 0.84, 0.05, pairs=100, draws=2000, bin_width=60, seed=seed).histogram
+        solid = (np.minimum(h.p1, h.p0) >= 0.05) & np.isfinite(h.exact_log_ratio)
+        missed += int(np.sum(solid & ((h.exact_log_ratio < h.log_ratio_low) | (h.exact_log_ratio > h.log_ratio_high))))
+        total += int(solid.sum())
+    assert total > 60
+    assert missed <= 0.05 * total
+
+
+@pytest.mark.parametrize("engine", ["exact", "monte_carlo"])
+def test_below_the_threshold_the_members_change_places(engine: str) -> None:
+    found = audit(PAPER, LAW, 0.6, 0.01, engine=engine, bin_width=None)  # type: ignore[arg-type]
+    assert found.verdict.verdict == "violated"
+    assert found.verdict.witness is not None
+    assert found.verdict.witness.p1 == 0
+    assert found.verdict.witness.p0 > 0
+
+
+def test_without_noise_everything_is_revealed() -> None:
+    for engine in ("exact", "monte_carlo"):
+        found = audit(PAPER, NoNoise(), 0.84, 0.01, engine=engine)
+        assert (found.verdict.verdict, found.verdict.delta_lower) == ("violated", 1.0)
+
+
+def test_an_entry_that_no_run_reaches_shows_nothing() -> None:
+    found = audit(PAPER, NoNoise(), 0.84, 0.01, entry=3000, pairs=100, draws=10)
+    assert found.verdict.verdict == "consistent"
+    assert found.verdict.detectable is not None
+    assert "would have shown" in found.sentence
+    assert found.exact.verdict == "certified"
+
+
+def test_bins_are_chosen_where_asked() -> None:
+    assert auto_bin_width(PAPER, LAW, 0.84) == pytest.approx(140, rel=0.1)
+    found = audit(PAPER, LAW, 0.73, 0.01, pairs=20, draws=50, bin_width=None)
+    assert 4 < found.histogram.lo.size < 100
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"entry": 0}, "entry"),
+        ({"entry": 11, "max_steps": 10}, "entry"),
+        ({"bin_width": 0}, "bin_width"),
+        ({"pairs": 3}, "pairs"),
+        ({"draws": 1}, "draws"),
+        ({"confidence": 1.0}, "confidence"),
+        ({"epsilon": 0.0}, "epsilon"),
+    ],
+)
+def test_impossible_requests_are_named(change: dict[str, float], word: str) -> None:
+    with pytest.raises(ParameterError, match=word):
+        audit(PAPER, LAW, 0.84, **({"epsilon": 0.01} | change))  # type: ignore[arg-type]
