@@ -99,3 +99,21 @@ def test_the_gap_fades_with_the_entry(entry: int, difference: float) -> None:
     found = expected_law(PAPER, LAW, 0.84, entry, bin_width=140)
     assert found.gap.end - found.gap.start == pytest.approx(difference, abs=6e-4)
     assert (found.gap.integer is None) == (entry == 1000)
+
+
+def test_a_late_entry_shows_where_the_test_is_likely_to_stop() -> None:
+    """n = 1000: no support gap, but averages around 1000 are likelier with x_n = 1; against a dense grid of L."""
+    found = expected_law(PAPER, LAW, 0.84, 1000, bin_width=140)
+    one, zero = found.probabilities()
+    grid = np.linspace(0.0, 30.0, 1201)
+    curves = [np.array([exit_law(PAPER, 0.84, float(x), {1000: bit}).mean for x in grid]) for bit in (1, 0)]
+    for i in (6, 7, 8):
+        dense = []
+        for curve in curves:
+            ends = np.interp(found.edges[i : i + 2], curve, grid)
+            dense.append(float(LAW.survival(ends[0]) - LAW.survival(ends[1])))
+        assert math.log(one[i] / zero[i]) == pytest.approx(
+            math.log(dense[0] / dense[1]), abs=found.log_ratio_error()[i]
+        )
+        assert found.log_ratio_error()[i] < 2e-3
+    assert math.log(one[7] / zero[7]) == pytest.approx(0.024, abs=5e-4)
