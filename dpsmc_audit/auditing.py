@@ -11,66 +11,26 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
-from statistics import NormalDist
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dpsmc_audit.evidence import check_confidence, student_quantile
+from dpsmc_audit.evidence import check_confidence
 from dpsmc_audit.mechanisms import Mechanism
-from dpsmc_audit.notions import ExpectedLaw, SupportGap, expected_law, forced_moments, output_sensitivity
+from dpsmc_audit.notions import SupportGap, expected_law, forced_moments, output_sensitivity
 from dpsmc_audit.sprt import Sprt, require
-from dpsmc_audit.walks.pairs import PairSums, draw_excess, pair_sums, pair_times
+from dpsmc_audit.verdicts import (
+    Histogram,
+    Verdict,
+    exact_histogram,
+    exact_verdict,
+    sampled_histogram,
+    support_gap_evidence,
+)
+from dpsmc_audit.walks.pairs import draw_excess, pair_sums
 
-__all__ = ["Audit", "Histogram", "Verdict", "Witness", "audit", "auto_bin_width", "support_gap_evidence"]
+__all__ = ["Audit", "audit", "auto_bin_width"]
 
-FloatArray = NDArray[np.float64]
 Engine = Literal["monte_carlo", "exact"]
-
-REPLICATES = 200
-CANDIDATES = 17
-
-
-@dataclass(frozen=True)
-class Witness:
-    """An event and how likely it is for x_n = 1 and for x_n = 0."""
-
-    event: str
-    p1: float
-    p0: float
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """`violated` (with a witness), `consistent` (nothing found) or `certified` (exact, at this resolution)."""
-
-    verdict: Literal["violated", "consistent", "certified"]
-    epsilon_lower: float
-    delta_lower: float
-    witness: Witness | None
-    detectable: float | None = None
-    """Sampled only: the difference of averages, in samples, that would have been found with probability 0.9."""
-
-
-@dataclass(frozen=True, eq=False)
-class Histogram:
-    """Probabilities of the average termination time in bins ``[lo, hi)`` and the check of their ratio."""
-
-    lo: FloatArray
-    hi: FloatArray
-    p1: FloatArray
-    p0: FloatArray
-    log_ratio: FloatArray
-    log_ratio_low: FloatArray
-    log_ratio_high: FloatArray
-    exact_log_ratio: FloatArray
-    outside: NDArray[np.bool_]
-
-    def kept(self, keep: NDArray[np.bool_]) -> Histogram:
-        """Only these bins."""
-        return replace(self, **{column.name: getattr(self, column.name)[keep] for column in fields(self)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,176 +199,3 @@ def audit(
     means = sums.means()[:, 0]
     gap = SupportGap(float(means.min()), float(means.max()), verdict.delta_lower, 0.0)
     return result(verdict, histogram, gap, chance, sums.unfinished)
-
-
-# --- exact ----------------------------------------------------------------------------------------------------------
-
-
-def _log_ratio(p1: FloatArray, p0: FloatArray) -> FloatArray:
-    """``ln(p1 / p0)``: infinite where one is 0, nan where both are."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.log(p1) - np.log(p0)
-
-
-def _delta(p1: FloatArray, p0: FloatArray, epsilon: float) -> float:
-    """The smallest delta for which (epsilon, delta) holds on unions of these bins, in both directions."""
-    factor = math.exp(epsilon)
-    return float(max(np.maximum(p1 - factor * p0, 0.0).sum(), np.maximum(p0 - factor * p1, 0.0).sum()))
-
-
-def exact_verdict(law: ExpectedLaw, epsilon: float) -> Verdict:
-    """From the exact laws; a support gap counts if it holds an integer, as the definition's events are of integers."""
-    p1, p0 = law.probabilities()
-    ratio, error = np.abs(_log_ratio(p1, p0)), law.log_ratio_error()
-    known = (p1 + p0) > 1e-12
-    surely = np.where(known, ratio - error, 0.0)
-    worst = int(np.argmax(surely))
-    slack = float(np.sum(law.tail_error * (law.tail_1 + law.tail_0)))
-    delta = max(_delta(p1, p0, epsilon) - slack, 0.0)
-    if (a := law.gap.integer) is not None and law.gap.mass > 0.0:
-        one_first = law.start_1.value < law.start_0.value
-        first = np.interp(a, law.edges, law.tail_1 if one_first else law.tail_0)
-        below = law.gap.mass if a not in law.edges else 1.0 - float(first)
-        p = (below, 0.0) if one_first else (0.0, below)
-        event = f"average termination time below {law.gap.end:.6g}"
-        if a in law.edges:
-            event = f"average termination time below {a}"
-        return Verdict("violated", math.inf, max(delta, below), Witness(event, *p))
-    witness = Witness(f"average termination time in {_bin_name(law.edges, worst)}", float(p1[worst]), float(p0[worst]))
-    bound = float(surely[worst])
-    if bound > epsilon:
-        return Verdict("violated", bound, delta, witness)
-    if np.all(np.where(known, ratio + error, 0.0) <= epsilon + 1e-6):
-        return Verdict("certified", bound, 0.0, None)
-    return Verdict("consistent", bound, delta, None)
-
-
-def _bin_name(edges: FloatArray, i: int) -> str:
-    return f"[{edges[i]:g}, {edges[i + 1]:g})" if i + 1 < edges.size else f"[{edges[i]:g}, inf)"
-
-
-def exact_histogram(law: ExpectedLaw, epsilon: float) -> Histogram:
-    """All bins that hold anything; outside means beyond the tolerance and the numerical error."""
-    p1, p0 = law.probabilities()
-    ratio, error = _log_ratio(p1, p0), law.log_ratio_error()
-    keep = (p1 + p0) > 1e-12
-    with np.errstate(invalid="ignore"):
-        outside = np.abs(ratio) - error > epsilon + 1e-9
-    hi = np.append(law.edges[1:], math.inf)
-    return Histogram(law.edges, hi, p1, p0, ratio, ratio - error, ratio + error, ratio, outside).kept(keep)
-
-
-# --- sampled --------------------------------------------------------------------------------------------------------
-
-
-def sampled_histogram(
-    sums: PairSums, law: ExpectedLaw, width: int, epsilon: float, confidence: float, seed: int
-) -> tuple[Histogram, float]:
-    """Shares of the draws of L by the bin their average falls in, for both members, and what chance puts outside.
-
-    Intervals are percentiles of a bootstrap that draws both the groups of pairs and the draws of L anew, so that they
-    know of the finite number of either.
-    """
-    first = int(sums.means().min() // width)
-    count = int(sums.means().max() // width) - first + 1
-    lo = width * np.arange(first, first + count, dtype=np.float64)
-    p1, p0 = _shares(sums.means(), None, first, count, width)
-    ratio = _log_ratio(p1, p0)
-    rng = np.random.default_rng([seed, 3])
-    replicates = np.array([_replicate(sums, rng, first, count, width) for _ in range(REPLICATES)])
-    tail = 0.5 * (1.0 - confidence)
-    with np.errstate(invalid="ignore"):
-        low, high = np.nanquantile(
-            np.nan_to_num(replicates, nan=0.0, posinf=1e9, neginf=-1e9), [tail, 1.0 - tail], axis=0
-        )
-    low, high = (np.where(np.abs(x) >= 1e8, np.copysign(math.inf, x), x) for x in (low, high))
-    exact = _exact_ratio_on(law, lo)
-    with np.errstate(invalid="ignore"):
-        outside = np.abs(ratio) > epsilon
-    chance = _by_chance(replicates, exact, (p1 > 0) & (p0 > 0), epsilon)
-    return Histogram(lo, lo + width, p1, p0, ratio, low, high, exact, outside).kept((p1 + p0) > 0), chance
-
-
-def _shares(
-    means: FloatArray, weights: NDArray[np.int64] | None, first: int, count: int, width: int
-) -> tuple[FloatArray, FloatArray]:
-    places = np.clip((means // width).astype(np.int64) - first, 0, count - 1)
-    total = means.shape[1] if weights is None else int(weights.sum())
-    one, zero = (np.bincount(place, weights, minlength=count) / total for place in places)
-    return one, zero
-
-
-def _replicate(sums: PairSums, rng: np.random.Generator, first: int, count: int, width: int) -> FloatArray:
-    groups, draws = sums.sizes.size, sums.excess.size
-    chosen = rng.multinomial(groups, np.full(groups, 1.0 / groups))
-    again = rng.multinomial(draws, np.full(draws, 1.0 / draws))
-    return _log_ratio(*_shares(sums.means(chosen), again, first, count, width))
-
-
-def _exact_ratio_on(law: ExpectedLaw, lo: FloatArray) -> FloatArray:
-    """Exact log ratios of the bins that begin at `lo`; nan beyond the exact law's last edge."""
-    ratios = _log_ratio(*law.probabilities())[:-1]
-    place = np.searchsorted(law.edges, lo)
-    return np.array([ratios[i] if i < ratios.size else math.nan for i in place])
-
-
-def _by_chance(replicates: FloatArray, exact: FloatArray, both: NDArray[np.bool_], epsilon: float) -> float:
-    """How many bins whose exact ratio is inside, or on the line, sampling is expected to put outside."""
-    total, normal = 0.0, NormalDist()
-    for j in np.flatnonzero(both & (np.abs(exact) <= epsilon + 1e-6)):
-        finite = replicates[np.isfinite(replicates[:, j]), j]
-        spread = float(finite.std()) if finite.size > 1 else 0.0
-        if spread > 0.0:
-            total += normal.cdf((-epsilon - exact[j]) / spread) + 1.0 - normal.cdf((epsilon - exact[j]) / spread)
-    return total
-
-
-def support_gap_evidence(
-    test: Sprt,
-    mechanism: Mechanism,
-    p_phi: float,
-    entry: int,
-    pairs: int,
-    *,
-    seed: int,
-    max_steps: int,
-    confidence: float,
-    bits: tuple[int, int] = (1, 0),
-    shift: int = 0,
-) -> Verdict:
-    """Is there an L* > 0 at which one member's average is a whole sample below the other's at the smallest L?
-
-    On one half of the pairs the member and L* are chosen; on the other half Student's lower bound for the mean of the
-    paired differences is taken, once, at the stated confidence. A difference of 1 leaves room for an integer between
-    the two averages; the event "below it" then has probability at least P(L <= L*) for one member, 0 for the other.
-    P(verdict is violated although no such L* exists) <= 1 - confidence, up to the normal approximation of a mean.
-    """
-    lowest = float(mechanism.quantile(0.0))
-    excess = lowest + test.step_sum * np.linspace(0.0, 1.0, CANDIDATES)
-    mass = 1.0 - mechanism.survival(excess)
-    half = pairs // 2
-    options: dict[str, Any] = {"seed": seed, "max_steps": max_steps, "bits": bits, "shift": shift}
-    level = student_quantile(pairs - half - 1, confidence)
-    choice = pair_times(test, p_phi, excess, 0, half, entry, **options)
-    best: tuple[float, int, int] | None = None
-    for early in (0, 1):
-        mean, error = _paired(choice, early)
-        promising = np.flatnonzero((mean - 1.0 >= (level + 3.0) * error) & (mass > 0.0) & (mean > 0.0))
-        if promising.size and (best is None or mass[promising[-1]] > best[0]):
-            best = (float(mass[promising[-1]]), early, int(promising[-1]))
-    judged = pair_times(test, p_phi, excess, half, pairs - half, entry, **options)
-    detectable = 1.0 + (level + NormalDist().inv_cdf(0.9)) * float(min(_paired(judged, m)[1][0] for m in (0, 1)))
-    if best is not None:
-        share, early, k = best
-        mean, error = _paired(judged, early)
-        if mean[k] - level * error[k] >= 1.0:
-            p = (share, 0.0) if early == 0 else (0.0, share)
-            event = f"average termination time below that of x_n = {early} at the smallest L"
-            return Verdict("violated", math.inf, share, Witness(event, *p), detectable)
-    return Verdict("consistent", 0.0, 0.0, None, detectable)
-
-
-def _paired(tau: NDArray[np.int64], early: int) -> tuple[FloatArray, FloatArray]:
-    """Mean and standard error of tau(late member, smallest L) - tau(early member, L), for each L."""
-    differences = tau[:, 1 - early, :1] - tau[:, early, :]
-    return differences.mean(axis=0), differences.std(axis=0, ddof=1) / math.sqrt(differences.shape[0])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dpsmc_audit.mechanisms import Exponential, NoNoise, mechanism_named
 from dpsmc_audit.sprt import Sprt
-from dpsmc_audit.walks import averages
+from dpsmc_audit.walks import averages, brackets, quadrature
 from dpsmc_audit.walks.averages import (
     exact_error,
     exact_law,
@@ -90,9 +90,9 @@ def test_stated_errors_cover_a_rigorous_bracket(test: Sprt, epsilon: float, p_ph
 @settings(max_examples=25)
 def test_methods_agree_within_their_stated_errors(test: Sprt, epsilon: float, p_phi: float) -> None:
     law = Exponential.private(test, epsilon)
-    means = [exact_mean(test, law, p_phi), averages._mean_by_quadrature(test, law, p_phi)]
+    means = [exact_mean(test, law, p_phi), quadrature.mean_by_quadrature(test, law, p_phi)]
     if cells_needed(Steps.of(test, p_phi), test.b_up + 3 / law.rate, test.b_low + 3 / law.rate) < 1e6:
-        means.append(averages._mean_by_bracket(test, law, p_phi))
+        means.append(brackets.mean_by_bracket(test, law, p_phi))
     if (records := renewal(test, law, p_phi)) is not None:
         means.append(records.mean())
     for one in means:
@@ -107,7 +107,7 @@ def test_error_probabilities_lie_in_their_rigorous_bracket(test: Sprt, epsilon: 
     law, p_phi = Exponential.private(test, epsilon), min(max(test.p + where * test.delta, 0.01), 0.99)
     if cells_needed(Steps.of(test, p_phi), test.b_up + 3 / law.rate, test.b_low + 3 / law.rate) > 1e6:
         return  # three hundred laws of that size are for another day
-    exact, bracket = averages._rare(test, law, p_phi), averages._rare_by_bracket(test, law, p_phi)
+    exact, bracket = averages._rare(test, law, p_phi), brackets.rare_by_bracket(test, law, p_phi)
     assert abs(exact.value - bracket.value) <= exact.error + bracket.error
     assert exact.error <= 0.02 * exact.value + 2e-3
 

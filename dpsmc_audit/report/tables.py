@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpsmc_audit.auditing import Histogram
+    from dpsmc_audit.verdicts import Histogram
 
 __all__ = [
     "CSV_COLUMNS",
@@ -110,12 +110,17 @@ def columns_for(rows: Sequence[Row]) -> list[Column]:
     columns += [
         Column("1-alpha", r"$1-\alpha$", lambda row: f"{1.0 - row['alpha']:g}"),
         Column("delta", r"$\delta$", _plain("delta")),
-        Column("epsilon", r"$\varepsilon$", _plain("epsilon")),
+        Column("epsilon", r"$\varepsilon$", lambda row: "-" if _without_noise(row) else f"{row['epsilon']}"),
     ]
-    for name, latex in (("p_phi", r"$p_\varphi$"), ("entry", "$n$")):
+    for name, latex in (("p", "$p$"), ("p_phi", r"$p_\varphi$"), ("entry", "$n$")):
         if len({row[name] for row in rows}) > 1:
             columns.append(Column(name, latex, _plain(name)))
     return columns + (_audit_columns() if rows[0]["task"] == "audit" else _simulate_columns(rows))
+
+
+def _without_noise(row: Row) -> bool:
+    """Then epsilon was not used (an audit still checks it)."""
+    return bool(row["mechanism"] == "none" and row["task"] == "simulate")
 
 
 def _simulate_columns(rows: Sequence[Row]) -> list[Column]:
