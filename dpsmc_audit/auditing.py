@@ -67,22 +67,22 @@ class Audit:
         how = "exactly" if self.engine == "exact" else f"at {100 * self.confidence:g} % confidence"
         if found.verdict == "certified":
             return f"certified: every bin's ratio is within {claim}, {how} and at this bin width"
+        if found.verdict == "consistent" and self.engine == "exact":
+            return f"undecided: the largest ratio is at {claim} to within its numerical error"
         if found.verdict == "consistent":
-            could = (
-                "" if found.detectable is None else f"; a difference of {found.detectable:.3g} samples would have shown"
-            )
-            return f"consistent with {claim}: no violation found {how}{could}"
+            could = "too few pairs, or all runs alike: no difference could have shown"
+            if found.detectable is not None:
+                could = f"a difference of {found.detectable:.3g} samples would have shown"
+            return f"consistent with {claim}: no violation found {how}; {could}"
         assert found.witness is not None
-        bound = (
-            "no finite epsilon holds"
-            if math.isinf(found.epsilon_lower)
-            else f"epsilon is at least {found.epsilon_lower:.4g}"
-        )
+        bound = "no finite epsilon holds"
+        if not math.isinf(found.epsilon_lower):
+            bound = f"epsilon is at least {found.epsilon_lower:.4g}"
         at_least = "" if self.engine == "exact" else "at least "
+        p1, p0 = ((at_least if p > 0.0 else "") + f"{p:.4g}" for p in (found.witness.p1, found.witness.p0))
         return (
             f"violated {how}: {bound}, and delta is at least {found.delta_lower:.4g} at {claim}. "
-            f"Witness: {found.witness.event} has probability {at_least}{found.witness.p1:.4g} for x_n = 1 "
-            f"and {found.witness.p0:.4g} for x_n = 0"
+            f"Witness: {found.witness.event} has probability {p1} for x_n = 1 and {p0} for x_n = 0"
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -197,5 +197,5 @@ def audit(
     histogram, chance = sampled_histogram(sums, law, width, epsilon, confidence, seed)
     verdict = support_gap_evidence(test, mechanism, p_phi, entry, pairs, confidence=confidence, **options)
     means = sums.means()[:, 0]
-    gap = SupportGap(float(means.min()), float(means.max()), verdict.delta_lower, 0.0)
+    gap = SupportGap(float(means.min()), float(means.max()), verdict.delta_lower)
     return result(verdict, histogram, gap, chance, sums.unfinished)

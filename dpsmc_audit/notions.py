@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,25 +33,34 @@ MOST_BINS = 20_000
 
 @dataclass(frozen=True)
 class SupportGap:
-    """Averages that one member reaches and the other never: from `start` to `end`, with this probability."""
+    """Averages that one member reaches and the other never: from `start` to `end`, with this probability.
+
+    `integer`, where there is one, is the largest with ``start < integer <= end``: the average of one member falls below
+    it with probability `below` (less its numerical error), that of the other never. The definition's events are sets of
+    integers, so this is one of them whatever the width of the bins.
+    """
 
     start: float
     end: float
     mass: float
-    error: float
+    integer: int | None = None
+    below: float = 0.0
 
-    @property
-    def integer(self) -> int | None:
-        """An integer a with ``start < a <= end``: the average falls below it with x_n one way and never the other."""
-        a = math.floor(self.end - self.error)
-        return a if a > self.start + self.error else None
+
+_ON_EDGE = 1e-6
+"""An average below an edge by this share of it counts as on the edge: with p = 1/2 means can be integers, but for
+rounding and the far bound."""
+
+_TIE = 1e-7
+"""Means this close to an integer are taken to be on it: they are known to 1e-8 and better."""
 
 
 @dataclass(frozen=True, eq=False)
 class ExpectedLaw:
     """Laws of ``g_x(L)`` at the edges of bins: ``tail_1[i] = P(g_1(L) >= edges[i])``, `tail_0` for x_n = 0.
 
-    `start_1`, `start_0` are g_x at the smallest L. `tail_error` bounds by how much a tail may be off, relative to it.
+    `start_1`, `start_0` are g_x at the smallest L. `tail_error` is by how much a tail may be off, relative to it: a
+    bound by the ladder, an estimate by the grid.
     """
 
     edges: FloatArray
@@ -118,11 +127,15 @@ def expected_law(
     count = math.ceil(longest / bin_width) + 1
     require(count <= MOST_BINS, f"bin_width={bin_width} makes {count} bins, more than {MOST_BINS}: choose wider ones")
     edges = bin_width * np.arange(float(count))
-    end = max(start_1.value, start_0.value)
+    far = _beyond(test, p_phi, entry, far, float(edges[-1]))
+    begin, end = sorted((start_1.value, start_0.value))
+    integer = math.floor(end + _TIE)
     # a hair below the end: the staircase of the other member takes the same value there, up to rounding
-    points = np.append(edges, end - 1e-6 - start_1.error - start_0.error)
+    points = np.append(edges, [end - 1e-6 - start_1.error - start_0.error, float(integer)]) * (1.0 - _ON_EDGE)
     error = _far_bound_share(test, mechanism, p_phi, entry, far)
-    if error <= 1e-5:
+    if p_phi in (0.0, 1.0):
+        reached, error, method = _by_line(test, p_phi, entry, points), 1e-12, "line"
+    elif error <= 1e-5:
         reached, method = _by_ladder(test, p_phi, points, far), "ladder"
     else:
         reached, error = _by_grid(test, mechanism, p_phi, entry, points, far)
@@ -131,10 +144,22 @@ def expected_law(
     tails = []
     for start, excess in zip((start_1, start_0), reached, strict=True):
         tail = np.where(excess <= lowest, 1.0, mechanism.survival(excess))
-        tails.append(np.where(points <= start.value, 1.0, tail))
-    mass = 1.0 - min(float(tail[-1]) for tail in tails)
-    gap = SupportGap(min(start_1.value, start_0.value), end, mass, start_1.error + start_0.error)
-    return ExpectedLaw(edges, tails[0][:-1], tails[1][:-1], start_1, start_0, gap, error, method)
+        tails.append(np.where(points <= start.value + _TIE, 1.0, tail))
+    early = tails[0] if start_1.value <= start_0.value else tails[1]
+    gap = SupportGap(begin, end, 1.0 - float(early[-2]))
+    below = 1.0 - float(early[-1]) * (1.0 + error)
+    if integer > begin + _TIE and below > 0.0:
+        gap = replace(gap, integer=integer, below=below)
+    return ExpectedLaw(edges, tails[0][:-2], tails[1][:-2], start_1, start_0, gap, error, method)
+
+
+def _beyond(test: Sprt, p_phi: float, entry: int, far: float, edge: float) -> float:
+    """An L, at least `far`, for which the averages of both members are past the last edge: no bin is cut off."""
+    for _ in range(60):
+        if min(forced_moments(test, p_phi, far, {entry: bit})[0] for bit in (1, 0)) > edge:
+            break
+        far = 1.1 * far + test.step_sum
+    return far
 
 
 def _start(test: Sprt, mechanism: Mechanism, p_phi: float, entry: int, bit: int) -> Exact:
@@ -174,13 +199,28 @@ def _by_ladder(test: Sprt, p_phi: float, edges: FloatArray, far: float) -> tuple
     return (behind, ahead) if turned else (ahead, behind)
 
 
+def _by_line(test: Sprt, p_phi: float, entry: int, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The same where samples are certain: tau is at least v for every L above the excess record after v - 1 samples."""
+    steps = np.arange(math.ceil(points.max()) + 1)
+    reached = []
+    for bit in (1, 0):
+        ones = steps * p_phi + (steps >= entry) * (bit - p_phi)
+        walk = ones * test.s_plus - (steps - ones) * test.s_minus
+        excess = np.maximum(walk - test.b_up, -walk - test.b_low)
+        excess[0] = -math.inf
+        record = np.maximum.accumulate(excess)
+        before = np.maximum(np.ceil(points - _TIE).astype(np.int64) - 1, 0)
+        reached.append(record[before])
+    return reached[0], reached[1]
+
+
 def _by_grid(
     test: Sprt, mechanism: Mechanism, p_phi: float, entry: int, edges: FloatArray, far: float
 ) -> tuple[tuple[FloatArray, FloatArray], float]:
     """The same by interpolation between the means at hundreds of L, and the relative error of tails this causes.
 
-    The error stated is that of interpolating between every second L, found at the ones left out: it is larger than that
-    of using them all.
+    The error stated is four times that of interpolating between every second L, found at the ones left out: an
+    estimate, as the curve is a staircase between them.
     """
     lowest, bulk = float(mechanism.quantile(0.0)), float(mechanism.quantile(1.0 - 1e-3))
     grid = np.unique(np.concatenate([np.linspace(lowest, bulk, 401), np.linspace(bulk, far, 61)]))
@@ -191,7 +231,7 @@ def _by_grid(
         if grid.size > 2:
             off = np.abs(np.interp(curve[1::2], curve[::2], grid[::2]) - grid[1::2])
             error = max(error, float(np.max(np.abs(np.log(_ratio(mechanism, grid[1::2], off))))))
-    return (reached[0], reached[1]), error
+    return (reached[0], reached[1]), 4.0 * error
 
 
 def _ratio(mechanism: Mechanism, excess: FloatArray, off: FloatArray) -> FloatArray:

