@@ -162,3 +162,16 @@ def test_bins_are_chosen_where_asked() -> None:
 def test_impossible_requests_are_named(change: dict[str, float], word: str) -> None:
     with pytest.raises(ParameterError, match=word):
         audit(PAPER, LAW, 0.84, **({"epsilon": 0.01} | change))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("epsilon", "entry"), [(0.01, 1), (0.05, 1), (0.01, 400)])
+def test_what_chance_puts_outside_is_what_it_does_put_outside(epsilon: float, entry: int) -> None:
+    """Bins whose exact ratio is fair, averaged over 16 seeds: within four standard errors of the prediction."""
+    law = Exponential.private(PAPER, epsilon)
+    observed, expected = [], []
+    for seed in range(16):
+        found = audit(PAPER, law, 0.84, epsilon, entry=entry, draws=5000, seed=seed)
+        fair = np.abs(found.histogram.exact_log_ratio) <= epsilon + 1e-6
+        observed.append(int(np.sum(found.histogram.outside & fair)))
+        expected.append(found.by_chance)
+    assert np.mean(observed) == pytest.approx(np.mean(expected), abs=4 * np.std(observed, ddof=1) / 4)
