@@ -168,10 +168,12 @@ def test_impossible_requests_are_named(change: dict[str, float], word: str) -> N
 def test_what_chance_puts_outside_is_what_it_does_put_outside(epsilon: float, entry: int) -> None:
     """Bins whose exact ratio is fair, averaged over 16 seeds: within four standard errors of the prediction."""
     law = Exponential.private(PAPER, epsilon)
-    observed, expected = [], []
+    observed: list[int] = []
+    expected: list[float] = []
     for seed in range(16):
         found = audit(PAPER, law, 0.84, epsilon, entry=entry, draws=5000, seed=seed)
         fair = np.abs(found.histogram.exact_log_ratio) <= epsilon + 1e-6
         observed.append(int(np.sum(found.histogram.outside & fair)))
+        assert found.by_chance is not None
         expected.append(found.by_chance)
     assert np.mean(observed) == pytest.approx(np.mean(expected), abs=4 * np.std(observed, ddof=1) / 4)
