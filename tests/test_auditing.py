@@ -176,4 +176,5 @@ def test_what_chance_puts_outside_is_what_it_does_put_outside(epsilon: float, en
         observed.append(int(np.sum(found.histogram.outside & fair)))
         assert found.by_chance is not None
         expected.append(found.by_chance)
-    assert np.mean(observed) == pytest.approx(np.mean(expected), abs=4 * np.std(observed, ddof=1) / 4)
+    error = float(np.std(observed, ddof=1)) / 4
+    assert float(np.mean(observed)) == pytest.approx(float(np.mean(expected)), abs=4 * error)
