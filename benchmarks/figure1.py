@@ -46,7 +46,7 @@ def _brute(bits, entry, excess, s_plus, s_minus, b_up, b_low, sums):
 
 def figure1_ratios() -> Ratios:
     excess = pairs.draw_excess(LAW, DRAWS, 1)
-    stream = pairs._derived(1, pairs._SEQUENCES)
+    stream = pairs.derived(1, pairs.SEQUENCES)
     bits = np.empty((FEW, LENGTH), np.int8)
     _stored(stream, 0, FEW, np.uint64(int(P_PHI * 2.0**64)), bits)
     walk = (TEST.s_plus, TEST.s_minus, TEST.b_up, TEST.b_low)

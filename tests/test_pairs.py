@@ -21,7 +21,7 @@ def brute_force(
 ) -> np.ndarray:
     """Sums of tau by running Algorithm 2 on every sequence with every L, sample by sample in plain Python."""
     sums = np.zeros((2, excess.size), np.int64)
-    stream = int(module._derived(seed, module._SEQUENCES))
+    stream = int(module.derived(seed, module.SEQUENCES))
     for path in range(count):
         bits = list(itertools.islice(twins.samples(twins.words(stream, path), p_phi), cap))
         for member, bit in enumerate((1, 0)):

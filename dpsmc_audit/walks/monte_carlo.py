@@ -450,6 +450,41 @@ def _pair_times(
             tau[i, member, slot:] = steps
 
 
+# --- kernel 4: the records of one walk ------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _records(
+    seed, path, entries, bit, lowest, top, s_plus, s_minus, b_up, b_low, threshold, certain, max_steps, at, ones_at
+):  # fmt: skip
+    """When the excess of a walk sets a record above `lowest`, until one reaches `top`; every entry is forced to `bit`.
+
+    Returns how many records there are and how many samples were drawn; -1 records if there is no room for them.
+    """
+    s0, s1, s2, s3 = _stream(seed, path)
+    word, steps, ones, found, place = uint64(0), 0, 0, 0, 0
+    best = lowest
+    while best < top and steps < max_steps:
+        if steps % 64 == 0:
+            word, s0, s1, s2, s3 = _bernoulli_word(s0, s1, s2, s3, threshold, certain)
+            if found + 64 > at.size:
+                return -1, steps
+        held = np.int64(word & uint64(1))
+        word >>= uint64(1)
+        steps += 1
+        if place < entries.size and steps == entries[place]:
+            held = np.int64(bit)
+            place += 1
+        ones += held  # type: ignore[assignment]
+        walk = ones * s_plus - (steps - ones) * s_minus
+        excess = max(walk - b_up, -walk - b_low)
+        at[uint64(found)] = steps
+        ones_at[uint64(found)] = ones
+        found += np.int64(excess > best)  # type: ignore[assignment]
+        best = max(best, excess)
+    return found, steps
+
+
 # --- blocks of paths ------------------------------------------------------------------------------------------------
 
 

@@ -24,13 +24,13 @@ __all__ = ["PairSums", "draw_excess", "pair_sums", "pair_times"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-_SEQUENCES, _EXCESS = 1, 2
+SEQUENCES, EXCESS = 1, 2
 """Purposes of random streams: sequences and draws of L have nothing to do with each other."""
 
 BLOCK = 64
 
 
-def _derived(seed: int, purpose: int) -> np.uint64:
+def derived(seed: int, purpose: int) -> np.uint64:
     monte_carlo.check_seed(seed)
     return np.uint64(monte_carlo._mix(np.uint64((seed + purpose * 0xD1342543DE82EF95) % 2**64)))
 
@@ -46,7 +46,7 @@ def draw_excess(mechanism: Mechanism, draws: int, seed: int) -> FloatArray:
     (1000, True)
     """
     uniforms = np.empty(draws)
-    monte_carlo._uniforms(_derived(seed, _EXCESS), 0, uniforms)
+    monte_carlo._uniforms(derived(seed, EXCESS), 0, uniforms)
     return np.sort(mechanism.quantile(uniforms))
 
 
@@ -74,7 +74,7 @@ class PairSums:
         return self.sums.astype(np.float64)
 
 
-def _walk_arguments(test: Sprt, p_phi: float, max_steps: int) -> tuple[object, ...]:
+def walk_arguments(test: Sprt, p_phi: float, max_steps: int) -> tuple[object, ...]:
     check_probability("p_phi", p_phi)
     threshold = np.uint64(0 if p_phi == 1.0 else int(p_phi * 2.0**64))
     return test.s_plus, test.s_minus, test.b_up, test.b_low, threshold, p_phi == 1.0, max_steps
@@ -110,8 +110,8 @@ def pair_sums(
     span = float(excess[-1] - excess[0])
     scale = cells / span if span > 0.0 else 0.0
     guide = np.searchsorted(excess, excess[0] + np.arange(cells) / scale) if span > 0.0 else np.zeros(1, np.int32)
-    tables = (excess, guide.astype(np.int32), scale, *_walk_arguments(test, p_phi, max_steps))
-    stream, kernel = _derived(seed, _SEQUENCES), cast(Callable[..., int], monte_carlo._pairs)
+    tables = (excess, guide.astype(np.int32), scale, *walk_arguments(test, p_phi, max_steps))
+    stream, kernel = derived(seed, SEQUENCES), cast(Callable[..., int], monte_carlo._pairs)
 
     def block(bounds: tuple[int, int, int]) -> tuple[int, IntArray, int]:
         group, first, last = bounds
@@ -154,8 +154,8 @@ def pair_times(
     """
     tau = np.empty((count, 2, excess.size), np.int64)
     forced = np.array(bits, np.int64)
-    stream = _derived(seed, _SEQUENCES)
-    walk = _walk_arguments(test, p_phi, max_steps)
+    stream = derived(seed, SEQUENCES)
+    walk = walk_arguments(test, p_phi, max_steps)
     kernel = cast(Callable[..., None], monte_carlo._pair_times)
     kernel(stream, first, shift, forced, entry, excess, *walk, tau)
     return tau
