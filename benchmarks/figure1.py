@@ -10,6 +10,7 @@ from numba import njit
 
 from benchmarks.kernels import LAW, P_PHI, TEST, Ratios
 from dpsmc_audit.walks import monte_carlo, pairs
+from dpsmc_audit.walks.monte_carlo import SEQUENCES, derived
 
 DRAWS, PAIRS, FEW, LENGTH = 10_000, 500, 10, 40_000
 
@@ -46,25 +47,25 @@ def _brute(bits, entry, excess, s_plus, s_minus, b_up, b_low, sums):
 
 def figure1_ratios() -> Ratios:
     excess = pairs.draw_excess(LAW, DRAWS, 1)
-    stream = pairs.derived(1, pairs.SEQUENCES)
+    stream = derived(1, SEQUENCES)
     bits = np.empty((FEW, LENGTH), np.int8)
     _stored(stream, 0, FEW, np.uint64(int(P_PHI * 2.0**64)), bits)
     walk = (TEST.s_plus, TEST.s_minus, TEST.b_up, TEST.b_low)
     _brute(bits[:1].copy(), 1, excess[:2], *walk, np.zeros((2, 2), np.int64))
     brute, records = 0.0, 0.0
-    pairs.pair_sums(TEST, P_PHI, excess, 4, 1, seed=1, max_steps=10**7)
+    pairs.pair_sums(TEST, P_PHI, excess, 4, (1,), seed=1, max_steps=10**7)
     for _ in range(5):
         sums = np.zeros((2, DRAWS), np.int64)
         started = time.perf_counter()
         _brute(bits, 1, excess, *walk, sums)
         brute = max(brute, FEW / (time.perf_counter() - started))
         started = time.perf_counter()
-        pairs.pair_sums(TEST, P_PHI, excess, PAIRS, 1, seed=1, max_steps=10**7, groups=1)
+        pairs.pair_sums(TEST, P_PHI, excess, PAIRS, (1,), seed=1, max_steps=10**7, groups=1)
         records = max(records, PAIRS / (time.perf_counter() - started))
-    same = pairs.pair_sums(TEST, P_PHI, excess, FEW, 1, seed=1, max_steps=10**7, groups=1).sums[0]
+    same = pairs.pair_sums(TEST, P_PHI, excess, FEW, (1,), seed=1, max_steps=10**7, groups=1).sums[0]
     assert np.array_equal(same, sums), "the two ways disagree"
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    pairs.pair_sums(TEST, P_PHI, excess, 20 * PAIRS, 1, seed=1, max_steps=10**7)
+    pairs.pair_sums(TEST, P_PHI, excess, 20 * PAIRS, (1,), seed=1, max_steps=10**7)
     growth = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / before
     return {
         "records_vs_brute": (

@@ -16,14 +16,14 @@ _WHERE = {
     "Mechanism": "mechanisms",
     "NoNoise": "mechanisms",
     "Exponential": "mechanisms",
-    "Audit": "auditing",
-    "audit": "auditing",
+    "Audit": "audits.expected",
+    "audit": "audits.expected",
     "Simulation": "simulation",
     "simulate": "simulation",
     "exact_characteristics": "simulation",
     "draw_runs": "walks.monte_carlo",
     "exit_law": "walks.exact",
-    "exact_law": "walks.averages",
+    "exact_law": "walks.laws",
     "exact_mean": "walks.averages",
     "exact_sd": "walks.averages",
     "exact_error": "walks.averages",
@@ -54,13 +54,14 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from dpsmc_audit.auditing import Audit, audit
+    from dpsmc_audit.audits.expected import Audit, audit
     from dpsmc_audit.mechanisms import Exponential, Mechanism, NoNoise
     from dpsmc_audit.report.files import load_results
     from dpsmc_audit.simulation import Simulation, exact_characteristics, simulate
     from dpsmc_audit.sprt import ParameterError, Sprt
-    from dpsmc_audit.walks.averages import exact_error, exact_law, exact_mean, exact_sd, worst_errors
+    from dpsmc_audit.walks.averages import exact_error, exact_mean, exact_sd, worst_errors
     from dpsmc_audit.walks.exact import exit_law
+    from dpsmc_audit.walks.laws import exact_law
     from dpsmc_audit.walks.monte_carlo import draw_runs
 
 

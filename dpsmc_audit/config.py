@@ -11,12 +11,13 @@ from omegaconf import DictConfig, OmegaConf
 
 from dpsmc_audit.evidence import check_confidence
 from dpsmc_audit.mechanisms import Mechanism, mechanism_named
-from dpsmc_audit.sprt import ParameterError, Sprt, check_probability, require
+from dpsmc_audit.profiles import check_floor, epsilon_grid
+from dpsmc_audit.sprt import ParameterError, Sprt, check_entries, check_probability, in_order, require
 
-__all__ = ["Config", "Engine", "Named", "read", "register"]
+__all__ = ["Config", "Engine", "Named", "Noise", "read", "register"]
 
 KERNELS, ENGINES = ("jumps", "steps"), ("monte_carlo", "exact")
-MODELS, NOTIONS = ("bernoulli",), ("expected",)
+MODELS, NOTIONS = ("bernoulli",), ("expected", "marginal", "informed")
 
 
 @dataclass
@@ -24,6 +25,24 @@ class Named:
     """A config group of which only the choice matters."""
 
     name: str = ""
+
+
+@dataclass
+class Noise:
+    """The law of L; `distribution` and `arguments` are for mechanism=law."""
+
+    name: str = ""
+    distribution: str | None = None
+    arguments: Any = None
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """The arguments of the distribution, by name."""
+        given = {} if self.arguments is None else self.arguments
+        message = f"mechanism.arguments must be numbers by name, such as {{a: 2, scale: 5}}, got {given}"
+        require(isinstance(given, dict), message)
+        require(all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in given.values()), message)
+        return {f"{name}": float(value) for name, value in given.items()}
 
 
 @dataclass
@@ -47,7 +66,7 @@ class Config:
     alpha_fn: float | None = None
     delta: float = 0.01
     epsilon: float = 0.01
-    entry: int = 1
+    entry: Any = 1
     runs: int = 10_000
     pairs: int = 500
     draws: int = 10_000
@@ -55,9 +74,12 @@ class Config:
     seed: int = 1
     max_steps: int = 10_000_000
     confidence: float = 0.99
+    floor: float = 0.01
+    epsilons: list[float] | None = None
+    sequence: str | None = None
     study: str | None = None
     task: Named = field(default_factory=Named)
-    mechanism: Named = field(default_factory=Named)
+    mechanism: Noise = field(default_factory=Noise)
     notion: Named = field(default_factory=Named)
     model: Named = field(default_factory=Named)
     engine: Engine = field(default_factory=Engine)
@@ -67,7 +89,12 @@ class Config:
         check_confidence(self.confidence)
         _ = self.law
         check_probability("p_phi", self.bernoulli)
-        for name, least in (("entry", 1), ("runs", 1), ("max_steps", 1), ("pairs", 4), ("draws", 2)):
+        check_entries(self.entries, self.max_steps if self.task.name == "audit" else 2**40)
+        check_floor(self.floor)
+        _ = epsilon_grid(self.epsilon, self.epsilons) if self.epsilons is not None else None
+        needs = self.sequence is None or self.notion.name == "informed"
+        require(needs, f"sequence is for notion=informed alone, got notion={self.notion.name}")
+        for name, least in (("runs", 1), ("max_steps", 1), ("pairs", 4), ("draws", 2)):
             require(getattr(self, name) >= least, f"{name} must be at least {least}, got {getattr(self, name)}")
         require(self.bin_width is None or self.bin_width >= 1, f"bin_width must be at least 1, got {self.bin_width}")
         require(0 <= self.seed < 2**64, f"seed must lie in [0, 2^64), got {self.seed}")
@@ -91,7 +118,16 @@ class Config:
 
     @property
     def law(self) -> Mechanism:
-        return mechanism_named(self.mechanism.name, self.test, self.epsilon)
+        noise = self.mechanism
+        return mechanism_named(noise.name, self.test, self.epsilon, noise.distribution, noise.numbers)
+
+    @property
+    def entries(self) -> tuple[int, ...]:
+        """One entry, or a list of them."""
+        given = self.entry if isinstance(self.entry, list) else [self.entry]
+        wrong = [x for x in given if not isinstance(x, int) or isinstance(x, bool)]
+        require(not wrong, f"entry must be a sample number or a list of them, got {self.entry}")
+        return in_order(given)
 
     @property
     def bernoulli(self) -> float:
@@ -109,6 +145,9 @@ class Config:
     def parameters(self) -> dict[str, Any]:
         """What the result depends on: neither threads nor block size."""
         values = asdict(self)
+        if self.mechanism.name == "law":
+            values["distribution"] = self.mechanism.distribution
+            values["arguments"] = self.mechanism.numbers
         for group in ("task", "mechanism", "notion", "model"):
             values[group] = values[group]["name"]
         values["engine"], values["kernel"] = self.engine.name, self.engine.kernel

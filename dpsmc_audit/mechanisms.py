@@ -1,7 +1,8 @@
 """Barrier mechanisms: laws for the excess L that is drawn once and added to both bounds of the test.
 
 A walk with excess record ``X_k = max_j max(Lambda_j - b_up, -Lambda_j - b_low)`` stops at the first k with
-``X_k >= L``. So a law for L is all there is to know about a mechanism: ``P(tau > k) = survival(X_k)``.
+``X_k >= L``. So a law for L is all there is to know about a mechanism: ``P(tau > k) = survival(X_k)``. An L that leaves
+no room between the bounds (``Sprt.floor``) releases tau = 1 and a fair coin, whatever the sample.
 """
 
 from __future__ import annotations
@@ -9,16 +10,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpsmc_audit.sprt import Sprt, require
+from dpsmc_audit.sprt import ParameterError, Sprt, require
 
-__all__ = ["MECHANISMS", "Exponential", "Mechanism", "NoNoise", "mechanism_named", "sample"]
+__all__ = ["MECHANISMS", "Exponential", "Laplace", "Law", "Mechanism", "NoNoise", "mechanism_named", "sample"]
 
 FloatArray = NDArray[np.float64]
+Atoms = tuple[tuple[float, float], ...]
 
 
 class Mechanism(Protocol):
@@ -27,8 +29,8 @@ class Mechanism(Protocol):
     name: ClassVar[str]
 
     @property
-    def atom(self) -> float | None:
-        """The one value of L, where there is no randomness; else None."""
+    def atoms(self) -> Atoms | None:
+        """The values of L and their probabilities where they can be listed (but for 1e-12 of them); else None."""
         ...
 
     def __hash__(self) -> int:
@@ -43,10 +45,6 @@ class Mechanism(Protocol):
         """The L below which a share u of the law lies; of a uniform u, a draw of L."""
         ...
 
-    def nodes(self, count: int, tilt: float = 0.0) -> tuple[FloatArray, FloatArray]:
-        """Points and weights with ``E[exp(-tilt L) g(L)] ~ sum(weights * g(points))`` for a slowly varying g."""
-        ...
-
 
 @dataclass(frozen=True)
 class NoNoise:
@@ -59,7 +57,7 @@ class NoNoise:
     """
 
     name: ClassVar[str] = "none"
-    atom: ClassVar[float | None] = 0.0
+    atoms: ClassVar[Atoms | None] = ((0.0, 1.0),)
 
     @classmethod
     def private(cls, test: Sprt, epsilon: float) -> Self:
@@ -71,9 +69,6 @@ class NoNoise:
 
     def quantile(self, u: ArrayLike) -> FloatArray:
         return np.zeros_like(np.asarray(u, dtype=np.float64))
-
-    def nodes(self, count: int, tilt: float = 0.0) -> tuple[FloatArray, FloatArray]:
-        return np.zeros(1), np.ones(1)
 
 
 @dataclass(frozen=True)
@@ -90,7 +85,7 @@ class Exponential:
     """
 
     name: ClassVar[str] = "exponential"
-    atom: ClassVar[float | None] = None
+    atoms: ClassVar[Atoms | None] = None
     rate: float
 
     def __post_init__(self) -> None:
@@ -99,8 +94,7 @@ class Exponential:
     @classmethod
     def private(cls, test: Sprt, epsilon: float) -> Self:
         """The law the paper proves ``2 epsilon`` for."""
-        require(0.0 < epsilon < math.inf, f"epsilon must be positive for mechanism {cls.name}, got {epsilon}")
-        require(1e-9 <= epsilon <= 1e9, f"epsilon must lie in [1e-9, 1e9], got {epsilon}")
+        check_epsilon(cls.name, epsilon)
         return cls(epsilon / test.step_sum)
 
     def survival(self, excess: ArrayLike) -> FloatArray:
@@ -110,7 +104,10 @@ class Exponential:
         return -np.log1p(-np.asarray(u, dtype=np.float64)) / self.rate
 
     def nodes(self, count: int, tilt: float = 0.0) -> tuple[FloatArray, FloatArray]:
-        """Gauss-Laguerre for the tilted law, which is again exponential, with rate ``rate + tilt``."""
+        """Points and weights with ``E[exp(-tilt L) g(L)] ~ sum(weights * g(points))`` for a slowly varying g.
+
+        Gauss-Laguerre for the tilted law, which is again exponential, with rate ``rate + tilt``.
+        """
         points, weights = _laguerre(count)
         rate = self.rate + tilt
         return points / rate, weights * (self.rate / rate)
@@ -119,6 +116,122 @@ class Exponential:
 @lru_cache(maxsize=32)
 def _laguerre(count: int) -> tuple[FloatArray, FloatArray]:
     return np.polynomial.laguerre.laggauss(count)
+
+
+@dataclass(frozen=True)
+class Laplace:
+    """Two-sided noise: ``L ~ center + Laplace(scale)``, the center so far up that the test keeps its error levels.
+
+    Examples
+    --------
+    >>> law = Laplace(center=30.0, scale=10.0)
+    >>> float(law.survival(30.0)), round(float(law.survival(law.quantile(0.02))), 12)
+    (0.5, 0.98)
+    """
+
+    name: ClassVar[str] = "laplace"
+    atoms: ClassVar[Atoms | None] = None
+    center: float
+    scale: float
+
+    def __post_init__(self) -> None:
+        require(0.0 < self.scale < math.inf, f"the scale of L must be positive and finite, got {self.scale}")
+        require(math.isfinite(self.center), f"the center of L must be finite, got {self.center}")
+
+    @classmethod
+    def private(cls, test: Sprt, epsilon: float) -> Self:
+        """Scale ``c / epsilon``, and the smallest center at which the exact errors keep their levels."""
+        from dpsmc_audit.calibration import calibrated_center  # computed with the walks, which know of mechanisms
+
+        check_epsilon(cls.name, epsilon)
+        scale = test.step_sum / epsilon
+        return cls(calibrated_center(test, lambda center: cls(center, scale), scale), scale)
+
+    def survival(self, excess: ArrayLike) -> FloatArray:
+        z = (np.asarray(excess, dtype=np.float64) - self.center) / self.scale
+        half = 0.5 * np.exp(-np.abs(z))
+        return np.where(z >= 0.0, half, 1.0 - half)
+
+    def quantile(self, u: ArrayLike) -> FloatArray:
+        u = np.asarray(u, dtype=np.float64)
+        with np.errstate(divide="ignore"):
+            side = np.where(u < 0.5, np.log(2.0 * u), -np.log(2.0 * (1.0 - u)))
+        return self.center + self.scale * side
+
+
+@dataclass(frozen=True)
+class Law:
+    """Any law of ``scipy.stats`` for L, by name and arguments: ``Law("gamma", (("a", 2.0), ("scale", 5.0)))``.
+
+    Examples
+    --------
+    >>> law = Law.of("gamma", a=2.0, scale=5.0)
+    >>> round(float(law.survival(law.quantile(0.3))), 12)
+    0.7
+    >>> from scipy import stats
+    >>> Law.frozen(stats.gamma(2.0, scale=5.0)) == law
+    True
+    """
+
+    name: ClassVar[str] = "law"
+    distribution: str
+    arguments: tuple[tuple[str, float], ...]
+
+    def __post_init__(self) -> None:
+        _ = _frozen(self.distribution, self.arguments)
+
+    @classmethod
+    def of(cls, distribution: str, **arguments: float) -> Self:
+        """By name: shapes, `loc` and `scale` as scipy calls them."""
+        return cls(distribution, tuple(sorted((name, float(value)) for name, value in arguments.items())))
+
+    @classmethod
+    def frozen(cls, law: Any) -> Self:
+        """From a frozen distribution of scipy."""
+        shapes = [name.strip() for name in (law.dist.shapes or "").split(",") if name.strip()]
+        continuous = hasattr(law.dist, "pdf")
+        names = [*shapes, "loc", *(["scale"] if continuous else [])]
+        return cls.of(law.dist.name, **dict(zip(names, law.args, strict=False)), **law.kwds)
+
+    @property
+    def atoms(self) -> Atoms | None:
+        """Of a discrete law: the integers that matter."""
+        law = _frozen(self.distribution, self.arguments)
+        if hasattr(law.dist, "pdf"):
+            return None
+        first, last = (int(law.ppf(u)) for u in (1e-13, 1.0 - 1e-13))
+        require(last - first < 5_000, f"mechanism law {self.distribution} has more than 5000 values: too many to list")
+        return tuple((float(k), float(law.pmf(k))) for k in range(first, last + 1))
+
+    def survival(self, excess: ArrayLike) -> FloatArray:
+        return np.asarray(_frozen(self.distribution, self.arguments).sf(np.asarray(excess, dtype=np.float64)))
+
+    def quantile(self, u: ArrayLike) -> FloatArray:
+        return np.asarray(_frozen(self.distribution, self.arguments).ppf(np.asarray(u, dtype=np.float64)), np.float64)
+
+
+@lru_cache(maxsize=32)
+def _frozen(distribution: str, arguments: tuple[tuple[str, float], ...]) -> Any:
+    """The distribution, or a `ParameterError` that says what is wrong with the request."""
+    from scipy import stats
+
+    family = getattr(stats, distribution, None)
+    require(hasattr(family, "ppf"), f"mechanism.distribution must be a distribution of scipy.stats, got {distribution}")
+    assert family is not None
+    given = f"{distribution}({', '.join(f'{name}={value:g}' for name, value in arguments)})"
+    try:
+        law = family(**dict(arguments))
+        middle = float(law.ppf(0.5))
+    except TypeError as error:
+        raise ParameterError(f"mechanism law {given}: {error}") from error
+    require(math.isfinite(middle), f"mechanism law {given}: these arguments are outside the family's domain")
+    return law
+
+
+def check_epsilon(name: str, epsilon: float) -> None:
+    """A privacy level that noise can be scaled to."""
+    require(0.0 < epsilon < math.inf, f"epsilon must be positive for mechanism {name}, got {epsilon}")
+    require(1e-9 <= epsilon <= 1e9, f"epsilon must lie in [1e-9, 1e9], got {epsilon}")
 
 
 def sample(law: Mechanism, rng: np.random.Generator, size: int) -> FloatArray:
@@ -133,10 +246,17 @@ def sample(law: Mechanism, rng: np.random.Generator, size: int) -> FloatArray:
     return law.quantile(rng.random(size))
 
 
-MECHANISMS: dict[str, type[NoNoise] | type[Exponential]] = {law.name: law for law in (NoNoise, Exponential)}
+MECHANISMS: dict[str, type[NoNoise] | type[Exponential] | type[Laplace]] = {
+    law.name: law for law in (NoNoise, Exponential, Laplace)
+}
 
 
-def mechanism_named(name: str, test: Sprt, epsilon: float) -> Mechanism:
+def mechanism_named(
+    name: str, test: Sprt, epsilon: float, distribution: str | None = None, arguments: dict[str, float] | None = None
+) -> Mechanism:
     """The mechanism a configuration names, calibrated to the test and the privacy level."""
-    require(name in MECHANISMS, f"mechanism must be one of {', '.join(MECHANISMS)}, got {name}")
+    if name == Law.name:
+        require(distribution is not None, "mechanism=law needs mechanism.distribution, a distribution of scipy.stats")
+        return Law.of(f"{distribution}", **(arguments or {}))
+    require(name in MECHANISMS, f"mechanism must be one of {', '.join([*MECHANISMS, Law.name])}, got {name}")
     return MECHANISMS[name].private(test, epsilon)

@@ -1,21 +1,32 @@
 """Privacy profiles: how much delta a claim of (epsilon, delta) needs, for every epsilon and in both directions.
 
-``delta_1_over_0(epsilon) = max over events S of P_1(S) - exp(epsilon) P_0(S)``; the best event is where the ratio of the
-two laws exceeds exp(epsilon), so the maximum is a sum of positive parts. At epsilon = 0 it is the total variation.
+``delta_1_over_0(epsilon) = max over events S of P_1(S) - exp(epsilon) P_0(S)``; the best event is where the ratio of
+the two laws exceeds exp(epsilon), so the maximum is a sum of positive parts. At epsilon = 0 it is the total variation.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.sprt import require
 
-__all__ = ["Profile", "Tail", "best_tail", "epsilon_grid", "privacy_profile", "total_variation"]
+__all__ = [
+    "Event",
+    "Leakage",
+    "Profile",
+    "best_tail",
+    "check_floor",
+    "epsilon_grid",
+    "largest",
+    "privacy_profile",
+    "total_variation",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -35,23 +46,40 @@ class Profile:
 
 
 @dataclass(frozen=True)
-class Tail:
-    """An event ``{tau <= k}`` (or, `beyond`, ``{tau > k}``) and its probability for x_n = 1 and for x_n = 0."""
+class Event:
+    """An event and its probability for x_n = 1 and for x_n = 0."""
 
-    k: int
-    beyond: bool
+    name: str
     p1: float
     p0: float
 
     @property
     def log_ratio(self) -> float:
+        """``ln(p1 / p0)``, infinite where one of them is 0."""
         if min(self.p1, self.p0) <= 0.0:
-            return math.inf if self.p1 > self.p0 else -math.inf
+            return 0.0 if self.p1 == self.p0 else math.copysign(math.inf, self.p1 - self.p0)
         return math.log(self.p1 / self.p0)
 
-    @property
-    def event(self) -> str:
-        return f"tau > {self.k}" if self.beyond else f"tau <= {self.k}"
+
+@dataclass(frozen=True, eq=False)
+class Leakage:
+    """What two laws over the same outcomes tell apart: profile, total variation, and the best event above a floor."""
+
+    profile: Profile
+    total_variation: float
+    best: Event | None
+
+    def as_dict(self, epsilon: float) -> dict[str, Any]:
+        """As ``result.json`` has it."""
+        best = self.best
+        return {
+            "total_variation": self.total_variation,
+            "delta_at_epsilon": self.profile.at(epsilon),
+            "delta_at_2_epsilon": self.profile.at(2.0 * epsilon),
+            "best_event": None
+            if best is None
+            else {"event": best.name, "p1": best.p1, "p0": best.p0, "log_ratio": best.log_ratio},
+        }
 
 
 def epsilon_grid(epsilon: float, given: Sequence[float] | None = None) -> FloatArray:
@@ -72,6 +100,11 @@ def epsilon_grid(epsilon: float, given: Sequence[float] | None = None) -> FloatA
     return np.unique(np.append(values, [epsilon, 2.0 * epsilon]))
 
 
+def check_floor(floor: float) -> None:
+    """Events of interest have a probability between 0 and 1."""
+    require(0.0 < floor < 1.0, f"floor must lie in (0, 1), got {floor}")
+
+
 def _over(p: FloatArray, q: FloatArray, epsilon: float) -> float:
     """``max over S of p(S) - exp(epsilon) q(S)``; where exp(epsilon) overflows, what q cannot reach at all."""
     if epsilon > 700.0:
@@ -84,7 +117,8 @@ def privacy_profile(p1: FloatArray, p0: FloatArray, epsilons: FloatArray) -> Pro
 
     Examples
     --------
-    >>> response = privacy_profile(np.array([0.75, 0.25]), np.array([0.25, 0.75]), np.array([0.0, np.log(2), np.log(3)]))
+    >>> one, zero = np.array([0.75, 0.25]), np.array([0.25, 0.75])
+    >>> response = privacy_profile(one, zero, np.array([0.0, np.log(2), np.log(3)]))
     >>> np.round(response.delta_1_over_0, 12).tolist()  # randomised response is (ln 3, 0)-private
     [0.5, 0.25, 0.0]
     """
@@ -98,26 +132,34 @@ def total_variation(p1: FloatArray, p0: FloatArray) -> float:
     return max(_over(p1, p0, 0.0), _over(p0, p1, 0.0))
 
 
-def best_tail(p1: FloatArray, p0: FloatArray, floor: float) -> Tail | None:
-    """The tail of tau = 1, 2, ... with the largest ratio, either way, among those that a member meets with `floor`.
+def best_tail(
+    p1: FloatArray, p0: FloatArray, floor: float, named: Callable[[int, bool], str] | None = None
+) -> Event | None:
+    """The tail with the largest ratio, either way, among those that one of the members meets with at least `floor`.
 
-    Both members count: an event is of interest when one of them meets it with at least this probability.
+    Outcomes are in the order of tau = 1, 2, ...; `named` makes a name of (k, beyond) for the first k outcomes or the
+    ones beyond.
 
     Examples
     --------
-    >>> best_tail(np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.4, 0.4]), floor=0.1).event
+    >>> best_tail(np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.4, 0.4]), floor=0.1).name
     'tau <= 1'
     """
-    best: Tail | None = None
+    named = named or (lambda k, beyond: f"tau > {k}" if beyond else f"tau <= {k}")
+    found = []
     below = np.cumsum(p1), np.cumsum(p0)
-    above = tuple(np.cumsum(p[::-1])[::-1][1:] for p in (p1, p0))
+    above = np.cumsum(p1[::-1])[::-1][1:], np.cumsum(p0[::-1])[::-1][1:]
     for beyond, (one, zero) in ((False, below), (True, above)):
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.abs(np.log(one) - np.log(zero))
         worthy = np.where((np.maximum(one, zero) >= floor) & ~np.isnan(ratio), ratio, -1.0)
         if worthy.size and worthy.max() >= 0.0:
             k = int(np.argmax(worthy))
-            tail = Tail(k + 1, beyond, float(one[k]), float(zero[k]))
-            if best is None or abs(tail.log_ratio) > abs(best.log_ratio):
-                best = tail
-    return best
+            found.append(Event(named(k + 1, beyond), float(one[k]), float(zero[k])))
+    return largest(found)
+
+
+def largest(events: Sequence[Event | None]) -> Event | None:
+    """The event with the largest ratio, either way."""
+    known = [event for event in events if event is not None]
+    return max(known, key=lambda event: abs(event.log_ratio)) if known else None

@@ -175,7 +175,7 @@ def simulate(
     True
     """
     check_confidence(confidence)
-    options = {"seed": seed, "max_steps": max_steps, "threads": threads, "block_size": block_size}
+    options: dict[str, Any] = {"seed": seed, "max_steps": max_steps, "threads": threads, "block_size": block_size}
     blocks = draw_blocks(test, mechanism, p_phi, runs, kernel=kernel, **options)
     draw_block(test, mechanism, p_phi, 0, 1, seed=seed, max_steps=1, kernel=kernel)  # compiled before the clock starts
     tally = Tally()

@@ -8,10 +8,11 @@ that satisfies the specification and down by ``s_minus`` on one that does not. A
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
-__all__ = ["ParameterError", "Sprt", "WaldApproximation", "check_probability", "require"]
+__all__ = ["ParameterError", "Sprt", "WaldApproximation", "check_entries", "check_probability", "in_order", "require"]
 
 
 SMALLEST_DELTA = 1e-9
@@ -31,6 +32,22 @@ def require(condition: bool, message: str) -> None:
     """Raise `ParameterError` unless the condition holds (a comparison with nan never does)."""
     if not condition:
         raise ParameterError(message)
+
+
+def in_order(entry: int | Sequence[int]) -> tuple[int, ...]:
+    """One or several entries, counted from 1, in the order in which the walks meet them."""
+    entries = (entry,) if isinstance(entry, int) else tuple(sorted(entry))
+    require(len(entries) > 0, "entry must name at least one sample")
+    require(entries[0] >= 1, f"entry must be at least 1, got {entries[0]}")
+    require(len(set(entries)) == len(entries), f"entry must name different samples, got {list(entries)}")
+    return entries
+
+
+def check_entries(entries: tuple[int, ...], max_steps: int) -> None:
+    """Entries are samples that can be drawn."""
+    if entries:
+        in_order(entries)
+        require(entries[-1] <= max_steps, f"entry must lie in [1, max_steps], got {entries[-1]}")
 
 
 def check_probability(name: str, value: float) -> None:
@@ -123,6 +140,11 @@ class Sprt:
         """Distance of the lower bound, ``ln((1 - fn) / fp)``."""
         return _ON_THE_BOUND * math.log((1.0 - self.fn) / self.fp)
 
+    @property
+    def floor(self) -> float:
+        """The L at and below which no room is left between the bounds: a fair coin decides after one sample."""
+        return -min(self.b_up, self.b_low)
+
     def drift(self, p_phi: float) -> float:
         """Mean step ``D = p_phi s_plus - (1 - p_phi) s_minus``."""
         check_probability("p_phi", p_phi)
@@ -171,6 +193,7 @@ class Sprt:
         return WaldApproximation((null * up - (1.0 - null) * low) / drift, null)
 
 
+@lru_cache(maxsize=256)
 def _root_of_positive_drift(p_up: float, up: float, down: float) -> float:
     """Newton from the right on the convex ``p_up (e^{-h up} - 1) + (1 - p_up) (e^{h down} - 1)``, down to its root."""
     h = -math.log1p(-p_up) / down

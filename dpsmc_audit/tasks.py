@@ -10,10 +10,17 @@ from dpsmc_audit import paper
 from dpsmc_audit.config import Config
 from dpsmc_audit.simulation import exact_characteristics, simulate
 from dpsmc_audit.sprt import require
+from dpsmc_audit.walks.averages import exact_mean, worst_errors
 from dpsmc_audit.walks.monte_carlo import Kernel
 
 if TYPE_CHECKING:
-    from dpsmc_audit.auditing import Engine
+    from matplotlib.figure import Figure
+
+    from dpsmc_audit.audits.expected import Audit
+    from dpsmc_audit.audits.informed import InformedAudit
+    from dpsmc_audit.audits.marginal import MarginalAudit
+
+    AnyAudit = Audit | MarginalAudit | InformedAudit
 
 __all__ = ["TASKS", "run", "warnings_for"]
 
@@ -70,32 +77,93 @@ def _simulate(config: Config, folder: Path) -> dict[str, Any]:
 
 
 def _audit(config: Config, folder: Path) -> dict[str, Any]:
-    from dpsmc_audit.auditing import audit
-    from dpsmc_audit.report.figures import audit_figure, save
+    from dpsmc_audit.report.figures import save
     from dpsmc_audit.report.files import write_text
+    from dpsmc_audit.report.observers import profile_figure
+    from dpsmc_audit.report.tables import columns_csv
+
+    found, figure, name = AUDITS[config.notion.name](config)
+    write_text(folder / "histogram.csv", columns_csv(found.histogram))
+    write_text(folder / "profile.csv", columns_csv(found.leakage.profile))
+    save(figure, folder / name, ("png",))
+    save(profile_figure(found), folder / "profile", ("png",))
+    return {**found.as_dict(), **_price(config)}
+
+
+def _price(config: Config) -> dict[str, Any]:
+    """What the mechanism costs: mean samples at p_phi, and the larger of its two errors where the hypotheses begin."""
+    samples, worst = exact_mean(config.test, config.law, config.bernoulli), worst_errors(config.test, config.law)
+    return {"samples_exact": samples.value, "fp_worst": worst.fp.value, "fn_worst": worst.fn.value} | {
+        "samples_exact_error": samples.error,
+        "fp_worst_error": worst.fp.error,
+        "fn_worst_error": worst.fn.error,
+    }
+
+
+def _asked(config: Config) -> dict[str, Any]:
+    """What all audits are told."""
+    return {
+        "test": config.test,
+        "mechanism": config.law,
+        "p_phi": config.bernoulli,
+        "epsilon": config.epsilon,
+        "entry": config.entries,
+        "engine": config.engine.name,
+        "seed": config.seed,
+        "max_steps": config.max_steps,
+        "confidence": config.confidence,
+        "floor": config.floor,
+        "epsilons": config.epsilons,
+    }
+
+
+def _expected(config: Config) -> tuple[AnyAudit, Figure, str]:
+    from dpsmc_audit.audits.expected import audit
+    from dpsmc_audit.report.figures import audit_figure
     from dpsmc_audit.report.progress import progress
-    from dpsmc_audit.report.tables import histogram_csv
 
+    numbers: dict[str, Any] = {
+        "pairs": config.pairs,
+        "draws": config.draws,
+        "bin_width": config.bin_width,
+        "threads": config.threads,
+    }
     with progress("pairs", config.pairs) as advance:
-        found = audit(
-            config.test,
-            config.law,
-            config.bernoulli,
-            config.epsilon,
-            entry=config.entry,
-            engine=cast("Engine", config.engine.name),
-            pairs=config.pairs,
-            draws=config.draws,
-            bin_width=config.bin_width,
-            seed=config.seed,
-            max_steps=config.max_steps,
-            confidence=config.confidence,
-            threads=config.threads,
-            progress=advance,
-        )
-    write_text(folder / "histogram.csv", histogram_csv(found.histogram))
-    save(audit_figure(found), folder / "figure1", ("png",))
-    return found.as_dict()
+        found = audit(**_asked(config), **numbers, progress=advance)
+    return found, audit_figure(found), "figure1"
 
+
+def _marginal(config: Config) -> tuple[AnyAudit, Figure, str]:
+    from dpsmc_audit.audits.marginal import audit_marginal
+    from dpsmc_audit.report.observers import marginal_figure
+    from dpsmc_audit.report.progress import progress
+
+    numbers: dict[str, Any] = {
+        "runs": config.runs,
+        "pairs": config.pairs,
+        "bin_width": config.bin_width,
+        "threads": config.threads,
+    }
+    with progress("runs", 2 * config.runs) as advance:
+        found = audit_marginal(**_asked(config), **numbers, progress=advance)
+    return found, marginal_figure(found), "marginal"
+
+
+def _informed(config: Config) -> tuple[AnyAudit, Figure, str]:
+    from dpsmc_audit.audits.informed import audit_informed
+    from dpsmc_audit.report.observers import informed_figure
+    from dpsmc_audit.report.progress import progress
+
+    numbers: dict[str, Any] = {"sequence": config.sequence, "sequences": config.pairs}
+    with progress("sequences", config.pairs) as advance:
+        found = audit_informed(**_asked(config), **numbers, progress=advance)
+    return found, informed_figure(found), "informed"
+
+
+AUDITS: dict[str, Callable[[Config], tuple[AnyAudit, Figure, str]]] = {
+    "expected": _expected,
+    "marginal": _marginal,
+    "informed": _informed,
+}
 
 TASKS: dict[str, Callable[[Config, Path], dict[str, Any]]] = {"audit": _audit, "simulate": _simulate}

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dpsmc_audit import Exponential, NoNoise, ParameterError, Sprt, audit
-from dpsmc_audit.auditing import auto_bin_width
-from dpsmc_audit.verdicts import support_gap_evidence
+from dpsmc_audit.audits.expected import auto_bin_width
+from dpsmc_audit.audits.verdicts import support_gap_evidence
 
 PAPER = Sprt(0.73, 0.01, 0.01)
 LAW = Exponential.private(PAPER, 0.01)

@@ -10,13 +10,13 @@ from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks import averages, brackets, quadrature
 from dpsmc_audit.walks.averages import (
     exact_error,
-    exact_law,
     exact_mean,
     exact_null_probability,
     exact_sd,
     worst_errors,
 )
 from dpsmc_audit.walks.exact import Steps, cells_needed, exit_law
+from dpsmc_audit.walks.laws import exact_law
 from dpsmc_audit.walks.monte_carlo import draw_runs
 from dpsmc_audit.walks.renewal import renewal
 from tests.strategies import epsilons, sprts

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsmc_audit.mechanisms import MECHANISMS, Exponential, Mechanism, mechanism_named, sample
+from dpsmc_audit.mechanisms import MECHANISMS, Exponential, mechanism_named, sample
 from dpsmc_audit.sprt import ParameterError, Sprt
 from tests.strategies import epsilons, sprts
 
@@ -48,7 +48,7 @@ def test_sampler_follows_the_survival_function(name: str) -> None:
 
 @given(sprts(), epsilons, st.floats(0, 20))
 def test_nodes_integrate_against_the_tilted_law(test: Sprt, epsilon: float, tilt: float) -> None:
-    law: Mechanism = Exponential.private(test, epsilon)
+    law = Exponential.private(test, epsilon)
     points, weights = law.nodes(8, tilt)
     rate = epsilon / test.step_sum
     for power in range(4):  # E[exp(-tilt L) L^k] of an exponential L

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dpsmc_audit.auditing import Audit
+from dpsmc_audit.audits.expected import Audit
 from dpsmc_audit.report.style import BLUE, GREEN, GREY, RED, new_figure, tidy
 
 __all__ = ["audit_figure", "save", "sweep_figure"]
@@ -35,10 +35,15 @@ def audit_figure(audit: Audit) -> Figure:
     figure.legend(*below.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8.5, frameon=False)
     figure.suptitle(
         rf"$p$={test.p:g}, $p_\varphi$={audit.p_phi:g}, $\alpha$={test.alpha:g}, $\delta$={test.delta:g}, "
-        rf"$\varepsilon$={audit.epsilon:g}, $n$={audit.entry}, mechanism {audit.mechanism.name}, {_how(audit)}",
+        rf"$\varepsilon$={audit.epsilon:g}, $n$={entries_text(audit.entries)}, "
+        f"mechanism {audit.mechanism.name}, {_how(audit)}",
         fontsize=9.5,
     )
     return figure
+
+
+def entries_text(entries: Sequence[int]) -> str:
+    return ", ".join(str(entry) for entry in entries)
 
 
 def _how(audit: Audit) -> str:
@@ -107,6 +112,8 @@ def _point_out(axes: Axes, x: float, y: float, audit: Audit) -> None:
 
 def sweep_figure(rows: Sequence[dict[str, Any]], over: Sequence[str]) -> Figure:
     """Mean samples, or what an audit found, over the first swept parameter; one line for each value of the others."""
+    if len({row["notion"] for row in rows}) > 1:
+        return _observers_figure(rows)
     figure = new_figure(7.0, 4.2)
     audited = rows[0]["task"] == "audit"
     name, others = (over[0], over[1:]) if over else ("seed", ())
@@ -121,10 +128,10 @@ def sweep_figure(rows: Sequence[dict[str, Any]], over: Sequence[str]) -> Figure:
         style: dict[str, Any] = {"marker": "osD^vP*X"[k % 8], "ms": 5, "lw": 1.0, "color": f"C{k % 10}"}
         if audited:
             axes.plot(place, [row["delta_lower"] for row in members], label=f"audit {label}".strip(), **style)
-            axes.plot(place, [row["exact"]["delta_lower"] for row in members], ls="--", color=GREY, lw=1.0)
+            exact = [(row.get("exact") or {}).get("delta_lower", math.nan) for row in members]
+            axes.plot(place, exact, ls="--", color=GREY, lw=1.0)
         else:
-            exact = [row["samples_exact"] for row in members]
-            axes.plot(place, exact, label=label or "exact mean", **style)
+            axes.plot(place, [row["samples_exact"] for row in members], label=label or "exact mean", **style)
             if members[0].get("samples") is not None:
                 half = [0.5 * (row["samples_high"] - row["samples_low"]) for row in members]
                 axes.errorbar(
@@ -143,5 +150,33 @@ def sweep_figure(rows: Sequence[dict[str, Any]], over: Sequence[str]) -> Figure:
         axes.set_ylabel("mean samples (bars: sampled)")
         axes.set_yscale("log")
     axes.legend(fontsize=8, frameon=False)
+    tidy(axes)
+    return figure
+
+
+def _observers_figure(rows: Sequence[dict[str, Any]]) -> Figure:
+    """What each observer needs at the claimed epsilon, a group of bars for each mechanism with its price."""
+    figure = new_figure(7.5, 4.4)
+    axes = figure.subplots()
+    mechanisms = list(dict.fromkeys(row["mechanism"] for row in rows))
+    notions = list(dict.fromkeys(row["notion"] for row in rows))
+    smallest = 1e-6
+    for k, notion in enumerate(notions):
+        mine = [row for row in rows if row["notion"] == notion]
+        place = [mechanisms.index(row["mechanism"]) + 0.26 * (k - 0.5 * (len(notions) - 1)) for row in mine]
+        height = [max(row["delta_at_epsilon"], smallest) for row in mine]
+        bars = axes.bar(place, height, 0.24, color=(BLUE, "#f4a582", RED)[k % 3], label=notion)
+        said = [f"{row['delta_at_epsilon']:.2g}" if row["delta_at_epsilon"] > smallest else "< 1e-6" for row in mine]
+        axes.bar_label(bars, said, fontsize=8)
+    names = []
+    for mechanism in mechanisms:
+        row = next(row for row in rows if row["mechanism"] == mechanism)
+        error = max(row["fp_worst"], row["fn_worst"])
+        names.append(f"{mechanism}\n{row['samples_exact']:.0f} samples, error {error:.3g}")
+    axes.set_xticks(range(len(mechanisms)), names)
+    axes.set_yscale("log")
+    axes.set_ylim(smallest, 5.0)
+    axes.set_ylabel(rf"$\delta$ needed at the claimed $\varepsilon$={rows[0]['epsilon']:g}")
+    axes.legend(fontsize=8.5, frameon=False, title="observer", title_fontsize=8.5, ncols=3, loc="upper right")
     tidy(axes)
     return figure

@@ -6,10 +6,7 @@ import csv
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from dpsmc_audit.verdicts import Histogram
+from typing import Any
 
 __all__ = [
     "CSV_COLUMNS",
@@ -18,9 +15,9 @@ __all__ = [
     "as_latex",
     "as_markdown",
     "as_text",
+    "columns_csv",
     "columns_for",
     "flatten",
-    "histogram_csv",
 ]
 
 Row = dict[str, Any]
@@ -28,13 +25,17 @@ Row = dict[str, Any]
 PARAMETERS = ("alpha", "delta", "epsilon", "p", "p_phi")
 CSV_COLUMNS = {
     "simulate": ("accuracy", "samples", "samples_low", "samples_high", "samples_exact", "error_exact", "unfinished"),
-    "audit": ("entry", "verdict", "epsilon_lower", "delta_lower", "bins_outside", "support_gap_mass"),
+    "audit": (
+        *("entry", "verdict", "epsilon_lower", "delta_lower", "bins_outside", "support_gap_mass"),
+        *("samples_exact", "fp_worst", "fn_worst", "total_variation", "delta_at_epsilon", "delta_at_2_epsilon"),
+        *("best_log_ratio", "best_p1", "best_p0", "reveal_1", "reveal_0", "oscillating_total_variation"),
+    ),
 }
 """After the parameters, by task."""
 PAPER_COLUMNS = ("paper_samples", "paper_halfwidth", "distance")
 TIMING_COLUMNS = ("alpha", "delta", "epsilon", "p", "p_phi", "seconds", "seconds_per_run")
 SETTINGS = (
-    "mechanism", "model", "engine", "kernel", "alpha_fp", "alpha_fn", "runs", "pairs", "draws",
+    "mechanism", "notion", "model", "engine", "kernel", "alpha_fp", "alpha_fn", "runs", "pairs", "draws",
     "bin_width", "seed", "max_steps", "confidence",
 )  # fmt: skip
 """Parameters that get a column of their own only where a sweep varies them."""
@@ -55,6 +56,8 @@ def flatten(result: dict[str, Any]) -> Row:
     row = {**result["parameters"], **result, "samples_low": low, "samples_high": high}
     if "support_gap" in result:
         row["support_gap_mass"] = result["support_gap"]["mass"]
+    if result.get("best_event"):
+        row |= {f"best_{name}": result["best_event"][name] for name in ("log_ratio", "p1", "p0")}
     return row
 
 
@@ -106,16 +109,23 @@ def _time(row: Row) -> str:
 
 def columns_for(rows: Sequence[Row]) -> list[Column]:
     """The columns that these rows fill."""
-    columns = [Column(name, name.replace("_", r"\_"), _plain(name)) for name in varying(rows)]
+    settings = varying(rows)
+    if "notion" in settings:  # the others come with it
+        settings = [name for name in settings if name in ("mechanism", "notion", "engine", "seed")]
+    columns = [Column(name, name.replace("_", r"\_"), _plain(name)) for name in settings]
     columns += [
         Column("1-alpha", r"$1-\alpha$", lambda row: f"{1.0 - row['alpha']:g}"),
         Column("delta", r"$\delta$", _plain("delta")),
         Column("epsilon", r"$\varepsilon$", lambda row: "-" if _without_noise(row) else f"{row['epsilon']}"),
     ]
     for name, latex in (("p", "$p$"), ("p_phi", r"$p_\varphi$"), ("entry", "$n$")):
-        if len({row[name] for row in rows}) > 1:
+        if len({str(row[name]) for row in rows}) > 1:
             columns.append(Column(name, latex, _plain(name)))
-    return columns + (_audit_columns() if rows[0]["task"] == "audit" else _simulate_columns(rows))
+    if rows[0]["task"] != "audit":
+        return columns + _simulate_columns(rows)
+    if len({row["notion"] for row in rows}) > 1:
+        return columns + _observer_columns()
+    return columns + _audit_columns(rows)
 
 
 def _without_noise(row: Row) -> bool:
@@ -137,23 +147,56 @@ def _simulate_columns(rows: Sequence[Row]) -> list[Column]:
     return [*columns, Column("time/run", "Time/run", _time), Column("decision", "Decision", _plain("decision"))]
 
 
-def _audit_columns() -> list[Column]:
-    return [
+def _audit_columns(rows: Sequence[Row]) -> list[Column]:
+    columns = [
         Column("verdict", "Verdict", _plain("verdict")),
         Column("epsilon >=", r"$\varepsilon \geq$", _number("epsilon_lower", ".4g")),
         Column("delta >=", r"$\delta_{\mathrm{DP}} \geq$", _number("delta_lower", ".4g")),
-        Column("bins outside", "Outside", _outside),
-        Column("support gap", "Gap", _gap),
-        Column(
-            "exact",
-            "Exact",
-            lambda row: f"{row['exact']['verdict']}, delta {_shown(row['exact']['delta_lower'], '.4g')}",
-        ),
+    ]
+    notion = rows[0]["notion"]
+    if notion != "informed":
+        columns.append(Column("bins outside", "Outside", _outside))
+    if notion == "expected":
+        columns.append(Column("support gap", "Gap", _gap))
+    if notion == "informed":
+        columns += [
+            Column("reveals 1", r"$R_1$", _number("reveal_1", ".4g")),
+            Column("reveals 0", r"$R_0$", _number("reveal_0", ".4g")),
+            Column("worst TV", r"$\max d_{TV}$", _number("oscillating_total_variation", ".4f")),
+        ]
+    else:
+        columns.append(Column("exact", "Exact", _exactly))
+    return [*columns, Column("total variation", r"$d_{TV}$", _number("total_variation", ".4g"))]
+
+
+def _exactly(row: Row) -> str:
+    exact = row.get("exact")
+    return "-" if exact is None else f"{exact['verdict']}, delta {_shown(exact['delta_lower'], '.4g')}"
+
+
+def _observer_columns() -> list[Column]:
+    """Mechanisms and observers side by side: what it costs and what it hides."""
+
+    def verdict(row: Row) -> str:
+        return f"{(row.get('exact') or row)['verdict']}"
+
+    def ratio(row: Row) -> str:
+        best = row.get("best_event")
+        return "-" if best is None else _shown(best["log_ratio"], "+.4g")
+
+    return [
+        Column("mean samples", "Samples", _number("samples_exact", ".1f")),
+        Column("error", r"$\max P(\mathrm{wrong})$", lambda row: f"{max(row['fp_worst'], row['fn_worst']):.4f}"),
+        Column("verdict", "Verdict", verdict),
+        Column("total variation", r"$d_{TV}$", _number("total_variation", ".3g")),
+        Column("delta at eps", r"$\delta(\varepsilon)$", _number("delta_at_epsilon", ".3g")),
+        Column("delta at 2 eps", r"$\delta(2\varepsilon)$", _number("delta_at_2_epsilon", ".3g")),
+        Column("ln ratio, best event", r"$\ln$ ratio", ratio),
     ]
 
 
 def _outside(row: Row) -> str:
-    chance = row["bins_outside_expected_by_chance"]
+    chance = row.get("bins_outside_expected_by_chance")
     return f"{row['bins_outside']} of {row['bins']}" + ("" if chance is None else f" ({chance:.1f} by chance)")
 
 
@@ -204,10 +247,10 @@ def as_csv(rows: Sequence[Row], names: Sequence[str]) -> str:
     return out.getvalue()
 
 
-def histogram_csv(histogram: Histogram) -> str:
-    """One line a bin; an infinite ratio is written as inf, an unknown one is left empty."""
-    names = [field.name for field in fields(histogram)]
-    columns = [getattr(histogram, name).tolist() for name in names]
+def columns_csv(table: Any) -> str:
+    """A dataclass of columns, one line a row; an infinity is written as inf, what is unknown is left empty."""
+    names = [field.name for field in fields(table)]
+    columns = [getattr(table, name).tolist() for name in names]
     rows = [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
     return as_csv(
         [{name: None if str(value) == "nan" else value for name, value in row.items()} for row in rows], names

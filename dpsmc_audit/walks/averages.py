@@ -1,4 +1,4 @@
-"""Exact characteristics of a mechanism: mean samples, error probabilities and the law of tau, averaged over L.
+"""Exact characteristics of a mechanism: mean samples and error probabilities, averaged over L.
 
 Each number carries its numerical error. Several ways lead to it:
 
@@ -15,17 +15,16 @@ the tests hold against the other ways.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpsmc_audit.mechanisms import Exponential, Mechanism
-from dpsmc_audit.sprt import Sprt, require
+from dpsmc_audit.mechanisms import Exponential, Mechanism, NoNoise
+from dpsmc_audit.sprt import ParameterError, Sprt
 from dpsmc_audit.walks.brackets import against, is_coarse, mean_by_bracket, rare_by_bracket
-from dpsmc_audit.walks.exact import Exact, Steps, TerminationLaw, cells_needed, exit_law
+from dpsmc_audit.walks.exact import Exact, Steps, cells_needed, exit_law
+from dpsmc_audit.walks.laws import exact_law
 from dpsmc_audit.walks.overshoot import BUDGET, overshoots
 from dpsmc_audit.walks.quadrature import (
     average_over,
@@ -41,14 +40,11 @@ from dpsmc_audit.walks.renewal import renewal
 __all__ = [
     "WorstErrors",
     "exact_error",
-    "exact_law",
     "exact_mean",
     "exact_null_probability",
     "exact_sd",
     "worst_errors",
 ]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -73,12 +69,14 @@ def exact_mean(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
     >>> f"{mean.value:.3f}", mean.error < 1e-6, mean.method
     ('1322.747', True, 'renewal')
     """
+    if not isinstance(mechanism, (NoNoise, Exponential)):
+        return _mean_of_any(test, mechanism, p_phi)
     if p_phi in (0.0, 1.0):
         return _mean_of_certain_walk(test, mechanism, p_phi)
-    if mechanism.atom is not None:
-        return _mean_without_noise(test, p_phi, mechanism.atom)
+    if isinstance(mechanism, NoNoise):
+        return _mean_without_noise(test, p_phi)
     candidates = []
-    if isinstance(mechanism, Exponential) and (records := renewal(test, mechanism, p_phi)) is not None:
+    if (records := renewal(test, mechanism, p_phi)) is not None:
         candidates.append(records.mean())
         if candidates[0].error <= 1e-5 * candidates[0].value:
             return candidates[0]
@@ -87,10 +85,19 @@ def exact_mean(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
     return min(candidates, key=lambda exact: exact.error)
 
 
-def _mean_without_noise(test: Sprt, p_phi: float, excess: float) -> Exact:
-    b_up, b_low = test.b_up + excess, test.b_low + excess
+def _mean_of_any(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
+    """Of the exact law; where that is not affordable, between bounds."""
+    try:
+        law = exact_law(test, mechanism, p_phi)
+    except ParameterError:
+        return mean_by_bracket(test, mechanism, p_phi)
+    return Exact(law.mean, law.mean_error, law.method)
+
+
+def _mean_without_noise(test: Sprt, p_phi: float) -> Exact:
+    b_up, b_low = test.b_up, test.b_low
     if cells_needed(Steps.of(test, p_phi), b_up, b_low) <= BUDGET:
-        law = exit_law(test, p_phi, excess)
+        law = exit_law(test, p_phi)
         return Exact(law.mean, law.mean_error, "fixed bounds")
     mean, other = (overshoots(test, p_phi, scale).mean(b_up, b_low) for scale in (1.0, 0.6))
     return Exact(mean, 3.0 * abs(mean - other) + 1e-12 * mean, "overshoots")
@@ -112,9 +119,13 @@ def _rare(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
     """Probability of leaving against the drift."""
     h = abs(test.exponent(p_phi))
     if math.isinf(h):
-        return Exact(0.0, 0.0, "certain")
-    if mechanism.atom is not None:
-        return _rare_without_noise(test, p_phi, mechanism.atom)
+        return _rare_of_certain_walk(test, mechanism, p_phi)
+    if mechanism.atoms is not None:
+        each = [(share, _rare_of_atom(test, p_phi, x)) for x, share in mechanism.atoms]
+        error = math.fsum(share * exact.error for share, exact in each) + 1e-12 * (len(each) > 1)
+        return Exact(math.fsum(share * exact.value for share, exact in each), error, each[0][1].method)
+    if not isinstance(mechanism, Exponential):
+        return rare_by_bracket(test, mechanism, p_phi)
     if is_coarse(test, nodes_of(mechanism, 1, h, 0.0)[0][0]):
         return rare_by_bracket(test, mechanism, p_phi)
     candidates = []
@@ -125,7 +136,18 @@ def _rare(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
     return min(candidates, key=lambda exact: exact.error)
 
 
-def _rare_without_noise(test: Sprt, p_phi: float, excess: float) -> Exact:
+def _rare_of_certain_walk(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
+    """No sample leads the wrong way; only a coin, or the first sample where one bound is nearly gone, can."""
+    if float(mechanism.quantile(0.0)) >= 0.0:
+        return Exact(0.0, 0.0, "certain")
+    law = exact_law(test, mechanism, p_phi)
+    return Exact(float((law.alt if p_phi == 1.0 else law.null).sum()), law.error, "certain")
+
+
+def _rare_of_atom(test: Sprt, p_phi: float, excess: float) -> Exact:
+    """Of one L: for Algorithm 1, the only one."""
+    if excess <= test.floor:
+        return Exact(0.5, 0.0, "coin")
     walk, b_up, b_low = Steps.of(test, p_phi), test.b_up + excess, test.b_low + excess
     if cells_needed(walk, b_up, b_low) <= BUDGET:
         value = against(test, p_phi, excess, excess)
@@ -183,11 +205,16 @@ def exact_sd(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
     >>> round(exact_sd(test, Exponential.private(test, 0.01), 0.84).value, 1)
     917.8
     """
-    if mechanism.atom is not None:
-        mean, second = fixed(test, p_phi, mechanism.atom)
+    if not isinstance(mechanism, (NoNoise, Exponential)):
+        law = exact_law(test, mechanism, p_phi)
+        tau = np.arange(1.0, law.null.size + 1.0)
+        spread = math.sqrt(max(float(tau**2 @ law.stopped) - law.mean**2, 0.0))
+        return Exact(spread, law.scatter * float(tau[-1]) ** 2 / max(spread, 1e-9), law.method)
+    if isinstance(mechanism, NoNoise):
+        mean, second = fixed(test, p_phi, 0.0)
         value = math.sqrt(max(second - mean**2, 0.0))
         return Exact(value, 1e-9 * second / max(value, 1e-9), "fixed bounds")
-    records = renewal(test, mechanism, p_phi) if isinstance(mechanism, Exponential) else None
+    records = renewal(test, mechanism, p_phi)
     if records is not None and records.sd().error <= 1e-3 * records.sd().value:
         return records.sd()
 
@@ -197,45 +224,3 @@ def exact_sd(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
         return math.sqrt(max(second - mean**2, 0.0))
 
     return refine(average, 1e-3, most=64)
-
-
-def exact_law(test: Sprt, mechanism: Mechanism, p_phi: float, strata: int = 256) -> TerminationLaw:
-    """Law of (tau, o): by renewal where it applies, else averaged over strata of L of equal probability.
-
-    tau grows with L, so the laws at the two ends of each stratum bracket P(tau > k); the law at the medians is returned
-    and the width of the bracket is its stated error.
-
-    Examples
-    --------
-    >>> test = Sprt(p=0.73, delta=0.03, alpha=0.05)
-    >>> law = exact_law(test, Exponential.private(test, 0.05), 0.84)
-    >>> f"{law.survival()[200]:.4f}", law.error < 1e-5, law.method
-    ('0.5449', True, 'renewal')
-    """
-    if mechanism.atom is not None:
-        law = exit_law(test, p_phi, mechanism.atom)
-        return TerminationLaw(law.null, law.alt, law.probability_error, "fixed bounds")
-    records = renewal(test, mechanism, p_phi) if isinstance(mechanism, Exponential) else None
-    if records is not None and records.unsettled <= 1e-4:
-        return records.law()
-    # the top end of the last stratum is infinite: all of it counts as running on
-    ends = mechanism.quantile(np.arange(strata) / strata)
-    medians = mechanism.quantile((np.arange(strata) + 0.5) / strata)
-    walk = Steps.of(test, p_phi)
-    cost = math.fsum(cells_needed(walk, test.b_up + x, test.b_low + x) for x in medians.tolist())
-    message = "the law at p_phi={} would visit {:.0e} cells: without drift only means and errors are affordable"
-    require(cost <= 100.0 * BUDGET, message.format(p_phi, cost))
-    laws = [exit_law(test, p_phi, float(x)) for x in medians]
-    lower = [exit_law(test, p_phi, float(x)).survival() for x in ends]
-    width = float(np.max(_total([*lower[1:], np.ones(1)], hold=True) - _total(lower, hold=False))) / strata
-    null, alt = _total([x.null for x in laws]) / strata, _total([x.alt for x in laws]) / strata
-    return TerminationLaw(null, alt, width, "strata")
-
-
-def _total(rows: Sequence[FloatArray], *, hold: bool = False) -> FloatArray:
-    """Sum of rows of different lengths, continued by 0 (or, to `hold`, by their last value)."""
-    total = np.zeros(max(row.size for row in rows))
-    for row in rows:
-        total[: row.size] += row
-        total[row.size :] += row[-1] if hold else 0.0
-    return total

@@ -148,18 +148,29 @@ class ExitLaw:
 class TerminationLaw:
     """Law of (tau, o) of a mechanism, averaged over L: ``null[k - 1] = P(tau = k, H_null)``, `alt` likewise.
 
-    `error` bounds (or, by strata of L, brackets) the numerical error of any P(tau > k).
+    `error` bounds the numerical error of any P(tau > k). `scatter` is that of the law as a whole, summed over all
+    (tau, o): a bound where no strata of L were averaged, an estimate where they were.
     """
 
     null: FloatArray
     alt: FloatArray
     error: float
+    scatter: float
     method: str
+    mean_error: float = math.nan
+
+    @property
+    def stopped(self) -> FloatArray:
+        """P(tau = k) for k = 1, 2, ..."""
+        return self.null + self.alt
+
+    @property
+    def mean(self) -> float:
+        return float(np.arange(1.0, self.null.size + 1.0) @ self.stopped)
 
     def survival(self) -> FloatArray:
         """P(tau > k) for k = 0, 1, ..."""
-        stopped = self.null + self.alt
-        return 1.0 - np.concatenate([[0.0], np.cumsum(stopped)])
+        return 1.0 - np.concatenate([[0.0], np.cumsum(self.stopped)])
 
 
 @njit(cache=True, nogil=True)

@@ -14,14 +14,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numba import njit, uint64
 from numpy.typing import NDArray
 
 from dpsmc_audit.mechanisms import Mechanism
-from dpsmc_audit.sprt import Sprt, check_probability, require
+from dpsmc_audit.sprt import Sprt, check_entries, check_probability, require
 
 __all__ = ["ALT", "BLOCK_SIZE", "NULL", "UNFINISHED", "Kernel", "Runs", "check_seed", "draw_blocks", "draw_runs"]
 
@@ -120,23 +120,25 @@ def _bernoulli_word(s0, s1, s2, s3, threshold, certain):
 
 
 @njit(cache=True, nogil=True)
-def _steps(seed, first, excess, s_plus, s_minus, b_up, b_low, threshold, certain, max_steps, tau, decision):
-    """(tau, decision) of paths first, first + 1, ...; the bounds of path i are enlarged by excess[i]."""
+def _steps(
+    seed, paths, begun, held, excess, s_plus, s_minus, b_up, b_low, threshold, certain, max_steps, tau, decision
+):  # fmt: skip
+    """(tau, decision) of these paths, begun with begun[i] samples, held[i] of them 1; bounds enlarged by excess[i]."""
     for i in range(tau.size):
         up, low = b_up + excess[i], b_low + excess[i]
-        s0, s1, s2, s3 = _stream(seed, first + i)
+        s0, s1, s2, s3 = _stream(seed, paths[i])
         _, s0, s1, s2, s3 = _next(s0, s1, s2, s3)
-        steps, ones, outcome = 0, 0, UNFINISHED
+        steps, ones, outcome = begun[i], held[i], UNFINISHED
         while outcome == UNFINISHED and steps < max_steps:
             word, s0, s1, s2, s3 = _bernoulli_word(s0, s1, s2, s3, threshold, certain)
             walk = ones * s_plus - (steps - ones) * s_minus
             # 65 steps instead of 64: a whole step of margin against rounding
             if walk + 65 * s_plus < up and walk - 65 * s_minus > -low and steps + 64 <= max_steps:
-                ones += np.int64(_popcount(word))  # type: ignore[assignment]
+                ones += np.int64(_popcount(word))
                 steps += 64
                 continue
             for _ in range(min(64, max_steps - steps)):
-                ones += np.int64(word & uint64(1))  # type: ignore[assignment]
+                ones += np.int64(word & uint64(1))
                 word >>= uint64(1)
                 steps += 1
                 walk = ones * s_plus - (steps - ones) * s_minus
@@ -192,13 +194,14 @@ def _jump_tables(p_phi: float) -> tuple[NDArray[np.uint64], NDArray[np.uint16], 
 
 
 @njit(cache=True, nogil=True)
-def _start(path, seed, first, excess, b_up, b_low):
-    """A path at its beginning: generator, bounds, walk, steps, ones, path. Path -1 is a dummy that never decides."""
-    if path < 0 or path >= excess.size:
-        return uint64(1), uint64(2), uint64(3), uint64(4), np.inf, np.inf, 0.0, 0, 0, -1
-    s0, s1, s2, s3 = _stream(seed, first + path)
+def _start(i, seed, paths, begun, held, excess, s_plus, s_minus, b_up, b_low):
+    """Path i at its beginning: generator, bounds, walk, steps, ones, i. Number -1 is a dummy that never decides."""
+    if i >= excess.size:
+        return uint64(1), uint64(2), uint64(3), uint64(4), np.inf, np.inf, 0.0, np.int64(0), np.int64(0), -1
+    s0, s1, s2, s3 = _stream(seed, paths[i])
     _, s0, s1, s2, s3 = _next(s0, s1, s2, s3)  # this draw was spent on L
-    return s0, s1, s2, s3, b_up + excess[path], b_low + excess[path], 0.0, 0, 0, path
+    walk = held[i] * s_plus - (begun[i] - held[i]) * s_minus
+    return s0, s1, s2, s3, b_up + excess[i], b_low + excess[i], walk, begun[i], held[i], i
 
 
 @njit(cache=True, nogil=True)
@@ -234,12 +237,14 @@ def _record(lane, tau, decision):
 
 
 @njit(cache=True, nogil=True)
-def _jumps(seed, first, excess, s_plus, s_minus, b_up, b_low, cut, alias, log2, max_steps, tau, decision):
+def _jumps(
+    seed, paths, begun, held, excess, s_plus, s_minus, b_up, b_low, cut, alias, log2, max_steps, tau, decision
+):  # fmt: skip
     """As `_steps`, by binomial jumps; three paths advance in turn, so that their table look-ups overlap."""
     per_up, per_low = (1.0 - 1e-9) / s_plus, (1.0 - 1e-9) / s_minus
-    x = _start(0, seed, first, excess, b_up, b_low)
-    y = _start(1, seed, first, excess, b_up, b_low)
-    z = _start(2, seed, first, excess, b_up, b_low)
+    x = _start(0, seed, paths, begun, held, excess, s_plus, s_minus, b_up, b_low)
+    y = _start(1, seed, paths, begun, held, excess, s_plus, s_minus, b_up, b_low)
+    z = _start(2, seed, paths, begun, held, excess, s_plus, s_minus, b_up, b_low)
     started, finished = 3, 0
     while finished < tau.size:
         x_ended, y_ended, z_ended = False, False, False
@@ -250,16 +255,47 @@ def _jumps(seed, first, excess, s_plus, s_minus, b_up, b_low, cut, alias, log2, 
             x_ended, y_ended, z_ended = _ended(x, max_steps), _ended(y, max_steps), _ended(z, max_steps)
         if x_ended:
             finished += _record(x, tau, decision)
-            x = _start(started, seed, first, excess, b_up, b_low)
+            x = _start(started, seed, paths, begun, held, excess, s_plus, s_minus, b_up, b_low)
             started += 1
         if y_ended:
             finished += _record(y, tau, decision)
-            y = _start(started, seed, first, excess, b_up, b_low)
+            y = _start(started, seed, paths, begun, held, excess, s_plus, s_minus, b_up, b_low)
             started += 1
         if z_ended:
             finished += _record(z, tau, decision)
-            z = _start(started, seed, first, excess, b_up, b_low)
+            z = _start(started, seed, paths, begun, held, excess, s_plus, s_minus, b_up, b_low)
             started += 1
+
+
+# --- entries that are given -----------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _until_given(
+    seed, paths, entries, bit, excess, s_plus, s_minus, b_up, b_low, threshold, certain, begun, held, decision
+):  # fmt: skip
+    """Walk as far as the last entry, every entry `bit`: begun[i] samples of which held[i] hold, or a decision."""
+    last = entries[entries.size - 1]
+    for i in range(paths.size):
+        up, low = b_up + excess[i], b_low + excess[i]
+        s0, s1, s2, s3 = _stream(seed, paths[i])
+        word, steps, ones, place, outcome = uint64(0), 0, 0, 0, UNFINISHED
+        while outcome == UNFINISHED and steps < last:
+            if steps % 64 == 0:
+                word, s0, s1, s2, s3 = _bernoulli_word(s0, s1, s2, s3, threshold, certain)
+            drawn = np.int64(word & uint64(1))
+            word >>= uint64(1)
+            steps += 1
+            if steps == entries[place]:
+                drawn = np.int64(bit)
+                place += 1
+            ones += drawn  # type: ignore[assignment]
+            walk = ones * s_plus - (steps - ones) * s_minus
+            if walk >= up:
+                outcome = NULL
+            elif walk <= -low:
+                outcome = ALT
+        begun[i], held[i], decision[i] = steps, ones, outcome
 
 
 # --- kernel 3: adjacent pairs of sequences, every L at once ---------------------------------------------------------
@@ -284,12 +320,12 @@ def _settle(steps, excess, sorted_excess, guide, scale, slot, since, waits):
 
 @njit(cache=True, nogil=True)
 def _pair(
-    seed, path, entry, sorted_excess, guide, scale, s_plus, s_minus, b_up, b_low, threshold, certain, max_steps,
+    seed, path, entries, sorted_excess, guide, scale, s_plus, s_minus, b_up, b_low, threshold, certain, max_steps,
     waits_1, waits_0,
 ):  # fmt: skip
-    """One pair of sequences that differ at the entry alone, both members in one pass; for how many L the cap was hit.
+    """One pair of sequences that differ at the entries alone, both members in one pass; for how many L the cap was hit.
 
-    From the entry on the walk with x_n = 0 is below the other by a step up and a step down, so one comparison tells
+    After each entry the walk with x_n = 0 is below the other by one more step up and step down, so one comparison tells
     whether either may stop an L that still runs.
     """
     s0, s1, s2, s3 = _stream(seed, path)
@@ -306,8 +342,10 @@ def _pair(
         word >>= uint64(1)
         left -= 1
         steps += 1
-        if steps == entry:
-            bit, less, gap = np.int64(1), 1, s_plus + s_minus
+        if less < entries.size and steps == entries[less]:
+            bit = np.int64(1)
+            less += 1
+            gap = less * (s_plus + s_minus)
             ceiling, floor = -np.inf, np.inf
         ones += bit  # type: ignore[assignment]
         walk = ones * s_plus - (steps - ones) * s_minus
@@ -336,21 +374,21 @@ def _pair(
 
 @njit(cache=True, nogil=True)
 def _pair_climbing(
-    seed, path, entry, sorted_excess, guide, scale, sign, s_plus, s_minus, b_up, b_low, threshold, certain, max_steps,
+    seed, path, entries, sorted_excess, guide, scale, sign, s_plus, s_minus, b_up, b_low, threshold, certain, max_steps,
     waits_1, waits_0, at, ones_at,
 ):  # fmt: skip
-    """As `_pair`, faster, where both walks go from below all L at the entry to beyond all L on the side they drift to.
+    """As `_pair`, faster, where both walks go from below all L at the entries to beyond all L where they drift to.
 
     First the records of the walk are listed, without a branch that could be guessed wrong; then each is placed among
     the L, one independent of the other. False, and nothing done, where the walk is not of that kind.
     """
     s0, s1, s2, s3 = _stream(seed, path)
-    first, top, gap = sorted_excess[0], sorted_excess[sorted_excess.size - 1], s_plus + s_minus
+    first, top, gap = sorted_excess[0], sorted_excess[sorted_excess.size - 1], entries.size * (s_plus + s_minus)
     bound, behind = (b_up, b_low) if sign > 0 else (b_low, b_up)
     # the other member is a gap behind where the walk climbs, and a gap ahead where it descends
     start, end = bound + first - 1e-6 * s_plus - (0.0 if sign > 0 else gap), bound + top + gap + 1e-6 * s_plus
     floor = -behind - first + gap + 1e-6 * s_plus  # with a gap to spare for the other member
-    best, steps, ones, found = start, 0, 0, 0
+    best, steps, ones, found, changed = start, 0, 0, 0, 0
     word, left, walk = uint64(0), 0, 0.0
     while walk < end:
         if left == 0:
@@ -362,10 +400,11 @@ def _pair_climbing(
         word >>= uint64(1)
         left -= 1
         steps += 1
-        if steps == entry:
+        if changed < entries.size and steps == entries[changed]:
             if found > 0:
                 return False
             bit = np.int64(1)
+            changed += 1
         ones += bit  # type: ignore[assignment]
         walk = sign * (ones * s_plus - (steps - ones) * s_minus)
         if walk < floor:
@@ -374,13 +413,13 @@ def _pair_climbing(
         ones_at[uint64(found)] = ones
         found += np.int64(walk > best)  # type: ignore[assignment]
         best = max(best, walk)
-    if steps < entry:
+    if changed < entries.size:
         return False
     for member in range(2):
         waits = waits_1 if member == 0 else waits_0
         slot, since = 0, 0
         for k in range(found):
-            n, ones = at[uint64(k)], ones_at[uint64(k)] - member
+            n, ones = at[uint64(k)], ones_at[uint64(k)] - member * entries.size
             excess = sign * (ones * s_plus - (n - ones) * s_minus) - bound
             place = max(min((excess - first) * scale, guide.size - 1.0), 0.0)
             stopped = np.int64(guide[uint64(place)])
@@ -393,7 +432,7 @@ def _pair_climbing(
 
 @njit(cache=True, nogil=True)
 def _pairs(
-    seed, first, count, entry, sorted_excess, guide, scale, s_plus, s_minus, b_up, b_low, threshold, certain,
+    seed, first, count, entries, sorted_excess, guide, scale, s_plus, s_minus, b_up, b_low, threshold, certain,
     max_steps, sums,
 ):  # fmt: skip
     """Sums of tau over pairs first, ..., first + count - 1, a row for x_n = 1 and one for x_n = 0, for every L."""
@@ -405,12 +444,12 @@ def _pairs(
     unfinished = 0
     for i in range(count):
         climbed = _pair_climbing(
-            seed, first + i, entry, sorted_excess, guide, scale, sign, s_plus, s_minus, b_up, b_low, threshold,
+            seed, first + i, entries, sorted_excess, guide, scale, sign, s_plus, s_minus, b_up, b_low, threshold,
             certain, max_steps, waits_1, waits_0, at, ones_at,
         )  # fmt: skip
         if not climbed:
             unfinished += _pair(
-                seed, first + i, entry, sorted_excess, guide, scale, s_plus, s_minus, b_up, b_low, threshold, certain,
+                seed, first + i, entries, sorted_excess, guide, scale, s_plus, s_minus, b_up, b_low, threshold, certain,
                 max_steps, waits_1, waits_0,
             )  # fmt: skip
     total_1, total_0 = 0, 0
@@ -424,9 +463,9 @@ def _pairs(
 
 @njit(cache=True, nogil=True)
 def _pair_times(
-    seed, first, shift, bits, entry, sorted_excess, s_plus, s_minus, b_up, b_low, threshold, certain, max_steps, tau
+    seed, first, shift, bits, entries, sorted_excess, s_plus, s_minus, b_up, b_low, threshold, certain, max_steps, tau
 ):  # fmt: skip
-    """``tau[i, member, j]`` of a few L for pairs first, first + 1, ...: entry forced to bits[member].
+    """``tau[i, member, j]`` of a few L for pairs first, first + 1, ...: entries forced to bits[member].
 
     The members share their other samples (shift = 0), or member 1 is the sequence `shift` paths further on.
     """
@@ -434,14 +473,17 @@ def _pair_times(
         for member in range(2):
             s0, s1, s2, s3 = _stream(seed, first + i + member * shift)
             word = uint64(0)
-            steps, ones, slot = 0, 0, 0
+            steps, ones, slot, place = 0, 0, 0, 0
             while slot < sorted_excess.size and steps < max_steps:
                 if steps % 64 == 0:
                     word, s0, s1, s2, s3 = _bernoulli_word(s0, s1, s2, s3, threshold, certain)
                 bit = np.int64(word & uint64(1))
                 word >>= uint64(1)
                 steps += 1
-                ones += bits[member] if steps == entry else bit  # type: ignore[assignment]
+                if place < entries.size and steps == entries[place]:
+                    bit = bits[member]
+                    place += 1
+                ones += bit  # type: ignore[assignment]
                 walk = ones * s_plus - (steps - ones) * s_minus
                 excess = max(walk - b_up, -walk - b_low)
                 while slot < sorted_excess.size and sorted_excess[slot] <= excess:
@@ -496,9 +538,26 @@ class Runs:
     decision: NDArray[np.int8]
 
 
+SEQUENCES, EXCESS, COIN, BEGINNING = 1, 2, 3, 4
+"""Purposes of random streams that have nothing to do with each other nor with the runs."""
+
+
 def check_seed(seed: int) -> None:
     """A seed is a 64-bit word."""
     require(0 <= seed < 2**64, f"seed must lie in [0, 2^64), got {seed}")
+
+
+def derived(seed: int, purpose: int) -> np.uint64:
+    """The seed of the streams for another purpose."""
+    check_seed(seed)
+    return np.uint64(_mix(np.uint64((seed + purpose * 0xD1342543DE82EF95) % 2**64)))
+
+
+def walk_arguments(test: Sprt, p_phi: float) -> tuple[object, ...]:
+    """Steps, bounds and the chance that a sample holds, as the kernels want them."""
+    check_probability("p_phi", p_phi)
+    threshold = np.uint64(0 if p_phi == 1.0 else int(p_phi * 2.0**64))
+    return test.s_plus, test.s_minus, test.b_up, test.b_low, threshold, p_phi == 1.0
 
 
 def draw_block(
@@ -511,18 +570,32 @@ def draw_block(
     seed: int,
     max_steps: int,
     kernel: Kernel = "jumps",
+    entries: tuple[int, ...] = (),
+    bit: int = 1,
 ) -> Runs:
-    """Runs of paths first, ..., first + count - 1."""
-    uniforms = np.empty(count)
+    """Runs of paths first, ..., first + count - 1, their entries set to `bit`."""
+    uniforms, runs = np.empty(count), Runs(np.ones(count, np.int64), np.empty(count, np.int8))
     _uniforms(np.uint64(seed), first, uniforms)
     excess = mechanism.quantile(uniforms)
-    runs = Runs(np.empty(count, np.int64), np.empty(count, np.int8))
-    walk = (np.uint64(seed), first, excess, test.s_plus, test.s_minus, test.b_up, test.b_low)
+    walk, paths = walk_arguments(test, p_phi), np.arange(first, first + count)
+    begun, held = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    runs.decision[:] = UNFINISHED
+    if entries:
+        given, stream = np.array(entries, np.int64), derived(seed, BEGINNING)
+        _until_given(stream, paths, given, bit, excess, *walk, begun, held, runs.decision)  # type: ignore[call-arg]
+        runs.tau[:] = begun
+    coin = excess <= test.floor
+    if np.any(coin):
+        _uniforms(derived(seed, COIN), first, uniforms)
+        runs.tau[coin], runs.decision[coin] = 1, np.where(uniforms[coin] < 0.5, NULL, ALT)
+    alive = np.flatnonzero(runs.decision == UNFINISHED)
+    tau, decision = np.empty(alive.size, np.int64), np.empty(alive.size, np.int8)
+    start = (np.uint64(seed), paths[alive], begun[alive], held[alive], excess[alive])
     if kernel == "jumps":
-        _jumps(*walk, *_jump_tables(p_phi), max_steps, runs.tau, runs.decision)
+        _jumps(*start, *walk[:4], *_jump_tables(p_phi), max_steps, tau, decision)  # type: ignore[call-arg]
     else:
-        threshold = np.uint64(0 if p_phi == 1.0 else int(p_phi * 2.0**64))
-        _steps(*walk, threshold, p_phi == 1.0, max_steps, runs.tau, runs.decision)
+        _steps(*start, *walk, max_steps, tau, decision)  # type: ignore[call-arg]
+    runs.tau[alive], runs.decision[alive] = tau, decision
     return runs
 
 
@@ -537,6 +610,8 @@ def draw_blocks(
     kernel: Kernel = "jumps",
     threads: int = 1,
     block_size: int = BLOCK_SIZE,
+    entries: tuple[int, ...] = (),
+    bit: int = 1,
 ) -> Iterator[Runs]:
     """The runs in blocks of paths, in the order of the paths, made by several threads (the kernels release the GIL)."""
     check_probability("p_phi", p_phi)
@@ -546,10 +621,12 @@ def draw_blocks(
     require(threads >= 1, f"threads must be at least 1, got {threads}")
     require(1 <= block_size <= 2**20, f"block_size must lie in [1, 2^20], got {block_size}")
     require(kernel in ("jumps", "steps"), f"kernel must be jumps or steps, got {kernel}")
+    check_entries(entries, max_steps)
+    options: dict[str, Any] = {"seed": seed, "max_steps": max_steps, "kernel": kernel, "entries": entries, "bit": bit}
 
     def block(first: int) -> Runs:
         count = min(block_size, runs - first)
-        return draw_block(test, mechanism, p_phi, first, count, seed=seed, max_steps=max_steps, kernel=kernel)
+        return draw_block(test, mechanism, p_phi, first, count, **options)
 
     def blocks() -> Iterator[Runs]:
         firsts, window = range(0, runs, block_size), 4 * threads
@@ -573,8 +650,10 @@ def draw_runs(
     max_steps: int = 10_000_000,
     kernel: Kernel = "jumps",
     threads: int = 1,
+    entries: tuple[int, ...] = (),
+    bit: int = 1,
 ) -> Runs:
-    """(tau, decision) of many independent runs.
+    """(tau, decision) of many independent runs; with `entries`, these samples are all `bit`.
 
     Examples
     --------
@@ -583,6 +662,6 @@ def draw_runs(
     >>> drawn.tau.shape, set(drawn.decision.tolist())
     ((1000,), {1})
     """
-    options = {"seed": seed, "max_steps": max_steps, "threads": threads}
-    blocks = list(draw_blocks(test, mechanism, p_phi, runs, kernel=kernel, **options))
+    options: dict[str, Any] = {"seed": seed, "max_steps": max_steps, "threads": threads}
+    blocks = list(draw_blocks(test, mechanism, p_phi, runs, kernel=kernel, entries=entries, bit=bit, **options))
     return Runs(np.concatenate([b.tau for b in blocks]), np.concatenate([b.decision for b in blocks]))

@@ -16,23 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.mechanisms import Mechanism
-from dpsmc_audit.sprt import Sprt, check_probability, require
+from dpsmc_audit.sprt import Sprt, check_entries, require
 from dpsmc_audit.walks import monte_carlo
+from dpsmc_audit.walks.monte_carlo import EXCESS, SEQUENCES, derived, walk_arguments
 
 __all__ = ["PairSums", "draw_excess", "pair_sums", "pair_times"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-SEQUENCES, EXCESS = 1, 2
-"""Purposes of random streams: sequences and draws of L have nothing to do with each other."""
-
 BLOCK = 64
-
-
-def derived(seed: int, purpose: int) -> np.uint64:
-    monte_carlo.check_seed(seed)
-    return np.uint64(monte_carlo._mix(np.uint64((seed + purpose * 0xD1342543DE82EF95) % 2**64)))
 
 
 def draw_excess(mechanism: Mechanism, draws: int, seed: int) -> FloatArray:
@@ -74,18 +67,12 @@ class PairSums:
         return self.sums.astype(np.float64)
 
 
-def walk_arguments(test: Sprt, p_phi: float, max_steps: int) -> tuple[object, ...]:
-    check_probability("p_phi", p_phi)
-    threshold = np.uint64(0 if p_phi == 1.0 else int(p_phi * 2.0**64))
-    return test.s_plus, test.s_minus, test.b_up, test.b_low, threshold, p_phi == 1.0, max_steps
-
-
 def pair_sums(
     test: Sprt,
     p_phi: float,
     excess: FloatArray,
     pairs: int,
-    entry: int,
+    entries: tuple[int, ...],
     *,
     seed: int,
     max_steps: int,
@@ -98,25 +85,36 @@ def pair_sums(
     Examples
     --------
     >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
-    >>> found = pair_sums(test, 0.84, np.array([0.0, 5.0]), pairs=400, entry=1, seed=2, max_steps=10**6)
+    >>> found = pair_sums(test, 0.84, np.array([0.0, 5.0]), pairs=400, entries=(1,), seed=2, max_steps=10**6)
     >>> one, zero = found.means()
     >>> bool(np.all(zero > one))
     True
     """
     require(pairs >= 2, f"pairs must be at least 2, got {pairs}")
+    check_entries(entries, max_steps)
     groups = min(groups, pairs)
     edges = np.arange(groups + 1) * pairs // groups
+    coins = int(np.count_nonzero(excess <= test.floor))  # where a coin decides, after one sample
+    if coins:
+        total = np.tile(np.diff(edges)[:, None, None], (1, 2, excess.size))
+        if coins < excess.size:
+            options = {"seed": seed, "max_steps": max_steps, "groups": groups, "threads": threads}
+            rest = pair_sums(test, p_phi, excess[coins:], pairs, entries, progress=progress, **options)
+            total[:, :, coins:] = rest.sums
+            return PairSums(excess, total, rest.sizes, rest.unfinished)
+        return PairSums(excess, total, np.diff(edges), 0)
     cells = 65_536
     span = float(excess[-1] - excess[0])
     scale = cells / span if span > 0.0 else 0.0
     guide = np.searchsorted(excess, excess[0] + np.arange(cells) / scale) if span > 0.0 else np.zeros(1, np.int32)
-    tables = (excess, guide.astype(np.int32), scale, *walk_arguments(test, p_phi, max_steps))
+    tables = (excess, guide.astype(np.int32), scale, *walk_arguments(test, p_phi), max_steps)
+    changed = np.array(entries, np.int64)
     stream, kernel = derived(seed, SEQUENCES), cast(Callable[..., int], monte_carlo._pairs)
 
     def block(bounds: tuple[int, int, int]) -> tuple[int, IntArray, int]:
         group, first, last = bounds
         sums = np.zeros((2, excess.size), np.int64)
-        return group, sums, int(kernel(stream, first, last - first, entry, *tables, sums))
+        return group, sums, int(kernel(stream, first, last - first, changed, *tables, sums))
 
     blocks = [
         (g, int(first), int(min(first + BLOCK, edges[g + 1])))
@@ -141,7 +139,7 @@ def pair_times(
     excess: FloatArray,
     first: int,
     count: int,
-    entry: int,
+    entries: tuple[int, ...],
     *,
     seed: int,
     max_steps: int,
@@ -153,9 +151,9 @@ def pair_times(
     With ``shift`` not 0 the members are independent sequences, and with equal `bits` they then follow the same law.
     """
     tau = np.empty((count, 2, excess.size), np.int64)
-    forced = np.array(bits, np.int64)
+    forced, changed = np.array(bits, np.int64), np.array(entries, np.int64)
     stream = derived(seed, SEQUENCES)
-    walk = walk_arguments(test, p_phi, max_steps)
     kernel = cast(Callable[..., None], monte_carlo._pair_times)
-    kernel(stream, first, shift, forced, entry, excess, *walk, tau)
+    kernel(stream, first, shift, forced, changed, excess, *walk_arguments(test, p_phi), max_steps, tau)
+    tau[:, :, excess <= test.floor] = 1
     return tau

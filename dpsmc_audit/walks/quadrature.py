@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.mechanisms import Mechanism
+from dpsmc_audit.mechanisms import Exponential, Mechanism
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks.exact import Exact, Steps, cells_needed, exit_law, walk_until_exit
 from dpsmc_audit.walks.overshoot import BUDGET, overshoots
@@ -68,7 +68,7 @@ def fixed_rare(test: Sprt, p_phi: float, excess: float) -> float:
     return float(law.alt @ np.exp(-h * law.over_alt)) * math.exp(-h * test.b_low)
 
 
-def nodes_of(mechanism: Mechanism, count: int, tilt: float, share: float) -> list[tuple[float, float]]:
+def nodes_of(mechanism: Exponential, count: int, tilt: float, share: float) -> list[tuple[float, float]]:
     """Nodes and weights for L, without those whose weight is below this share of the largest."""
     points, weights = mechanism.nodes(count, tilt)
     keep = weights > share * weights.max()
@@ -92,7 +92,7 @@ def average_over(mechanism: Mechanism, function: Callable[[float], float]) -> fl
     return math.fsum(w * function(x) for x, w in zip(excess.tolist(), weights.tolist(), strict=True))
 
 
-def mean_by_quadrature(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
+def mean_by_quadrature(test: Sprt, mechanism: Exponential, p_phi: float) -> Exact:
     """Wald's identities averaged over L, and what the law for fixed bounds differs from them at a few nodes."""
     walk = Steps.of(test, p_phi)
 
@@ -110,7 +110,7 @@ def mean_by_quadrature(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
     return Exact(value, error, "quadrature")
 
 
-def rare_by_quadrature(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
+def rare_by_quadrature(test: Sprt, mechanism: Exponential, p_phi: float) -> Exact:
     """Gauss nodes for the law of L tilted by exp(-|h| L), more and more of them."""
     h = abs(test.exponent(p_phi))
 
@@ -120,7 +120,7 @@ def rare_by_quadrature(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
     return refine(average, 3e-3, most=64)
 
 
-def rare_by_overshoots(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
+def rare_by_overshoots(test: Sprt, mechanism: Exponential, p_phi: float) -> Exact:
     """Wald's identities averaged over L, and by how much the law for fixed bounds differs from them at a few places.
 
     The difference is noise around 0: where it is looked at matters little, so mechanisms share places where they can.

@@ -1,7 +1,7 @@
 """The records of a walk: all there is to know about a sequence, whatever the law of L.
 
-For a given sequence the test stops at the first k whose excess ``max(Lambda_k - b_up, -Lambda_k - b_low)`` reaches L. So
-tau is one of the times at which the excess sets a record, and ``P_L(tau > k)`` is the survival function of L at the
+For a given sequence the test stops at the first k whose excess ``max(Lambda_k - b_up, -Lambda_k - b_low)`` reaches L.
+So tau is one of the times at which the excess sets a record, and ``P_L(tau > k)`` is the survival function of L at the
 record that stands after k samples.
 """
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks import monte_carlo
-from dpsmc_audit.walks.pairs import SEQUENCES, derived, walk_arguments
+from dpsmc_audit.walks.monte_carlo import SEQUENCES, derived, walk_arguments
 
 __all__ = ["Records", "draw_records", "records_of"]
 
@@ -26,7 +26,7 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """Times, excess and decision (1: H_null, 0: H_alt) of the records of one walk, and how many samples were looked at."""
+    """Times, excess and decision (1: H_null, 0: H_alt) of the records of a walk, and how many samples were seen."""
 
     times: IntArray
     excess: FloatArray
@@ -80,12 +80,12 @@ def draw_records(
     >>> bool(one.times[0] <= zero.times[0])
     True
     """
-    forced, walk = np.array(entries, np.int64), walk_arguments(test, p_phi, max_steps)
+    forced, walk = np.array(entries, np.int64), walk_arguments(test, p_phi)
     kernel, size = cast(Callable[..., tuple[int, int]], monte_carlo._records), 1 << 14
     while True:
         times, ones = np.empty(size, np.int64), np.empty(size, np.int64)
         stream = derived(seed, SEQUENCES)
-        found, samples = kernel(stream, path, forced, bit, lowest, top, *walk, times, ones)
+        found, samples = kernel(stream, path, forced, bit, lowest, top, *walk, max_steps, times, ones)
         if found >= 0:
             return _described(test, times[:found].copy(), ones[:found].copy(), samples)
         size *= 4

@@ -8,7 +8,8 @@ probability of paths on which it could matter is part of every stated error.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -17,12 +18,18 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.mechanisms import Exponential
 from dpsmc_audit.sprt import Sprt
-from dpsmc_audit.walks.exact import Exact, ExitLaw, TerminationLaw, cells_needed, walk_until_exit
+from dpsmc_audit.walks.exact import Exact, ExitLaw, Steps, TerminationLaw, cells_needed, walk_until_exit
 from dpsmc_audit.walks.overshoot import BUDGET, turned_up
+from dpsmc_audit.walks.passage import convolved
 
 __all__ = ["Renewal", "renewal"]
 
 FloatArray = NDArray[np.float64]
+
+_DEEP = 40.0
+"""Deeper than this over h below its last record the walk comes with probability exp(-40)."""
+
+_DIRECT = 1e9
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +40,22 @@ class Renewal:
     ladder step (T, H), survived with probability exp(-rate H).
     """
 
+    walk: Steps
+    b_up: float
+    b_low: float
+    turned: bool
+    h: float
+    rate: float
     first: ExitLaw
     ladder: ExitLaw
-    rate: float
-    drift: float
-    span: float
-    h: float
-    turned: bool
+
+    @property
+    def drift(self) -> float:
+        return self.walk.drift
+
+    @property
+    def span(self) -> float:
+        return self.b_up + self.b_low
 
     @property
     def survived(self) -> FloatArray:
@@ -57,7 +73,7 @@ class Renewal:
         return self.from_below + math.exp(-self.h * self.span) + self.first.probability_error
 
     @property
-    def _kept(self) -> FloatArray:
+    def kept(self) -> FloatArray:
         """P(the next record comes after t steps and is survived)."""
         return self.ladder.null * np.exp(-self.rate * self.ladder.over_null)
 
@@ -86,27 +102,48 @@ class Renewal:
     def sd(self) -> Exact:
         """From the second moment S of the time from a record on, ``S = E[T^2] + 2 E[T; kept] V + P(kept) S``."""
         ladder, first = self.ladder, self.first
-        onwards = (ladder.second_moment + 2.0 * float(ladder.tau @ self._kept) * self.onwards) / self._stop
+        onwards = (ladder.second_moment + 2.0 * float(ladder.tau @ self.kept) * self.onwards) / self._stop
         second = first.second_moment + 2.0 * float(first.tau @ self.survived) * self.onwards
         second += float(self.survived.sum()) * onwards
         value = math.sqrt(max(second - self.mean().value ** 2, 0.0))
         unseen = self.unsettled * (self._crossing + self.mean().value) ** 2
         return Exact(value, (unseen + 1e-9 * second) / max(value, 1e-300), "renewal")
 
-    def law(self) -> TerminationLaw:
-        """P(tau = k, o), up to where an L of probability exp(-30) would stop the walk on average."""
-        ladder, last = self.ladder, max(self.first.null.size, int((self.span + 30.0 / self.rate) / self.drift))
-        records = np.empty(last)
-        _renew(self.survived, _without_tail(self._kept), records)
-        stopping = _without_tail(ladder.null - self._kept)
-        near, far = np.zeros(last), np.zeros(last)
-        first = self.first.null.size
-        near[:first] = self.first.null - self.survived
-        near[1:] += np.convolve(records, stopping)[: last - 1]
-        far[:first] = self.first.alt * -np.expm1(-self.rate * self.first.over_alt)
+    def law(self, forced: Mapping[int, int] | None = None) -> TerminationLaw:
+        """P(tau = k, o), up to where an L of probability exp(-30) would stop the walk on average.
+
+        With forced entries a ladder step that begins before the last of them has its own law; later ones are free.
+        """
+        forced = {entry: 1 - bit if self.turned else bit for entry, bit in (forced or {}).items()}
+        first = walk_until_exit(self.walk, self.b_up, self.b_low, forced=forced) if forced else self.first
+        settled = max(forced, default=0)
+        last = max(first.null.size, settled, int((self.span + 30.0 / self.rate) / self.drift))
+        begun = replace(self, first=first)
+        survived, near, far = np.zeros(last), np.zeros(last), np.zeros(last)
+        survived[: first.null.size] = begun.survived
+        near[: first.null.size] = first.null - begun.survived
+        far[: first.null.size] = first.alt * -np.expm1(-self.rate * first.over_alt)
+        for j in range(1, settled):
+            if survived[j - 1] > 1e-17:
+                step = self._ladder_from(j, forced)
+                _add(survived, survived[j - 1] * step.kept, j)
+                _add(near, survived[j - 1] * (step.ladder.null - step.kept), j)
+                survived[j - 1] = 0.0
+        records = _renewed(survived, _without_tail(self.kept))
+        near[1:] += convolved(records, _without_tail(self.ladder.null - self.kept))[: last - 1]
+        near = np.maximum(near, 0.0)
         null, alt = (far, near) if self.turned else (near, far)
         missing = max(1.0 - float(near.sum() + far.sum()), 0.0)
-        return TerminationLaw(null, alt, self.unsettled + missing + self.ladder.probability_error, "renewal")
+        error = begun.unsettled + missing + self.ladder.probability_error
+        return TerminationLaw(null, alt, error, error, "renewal")
+
+    def _ladder_from(self, j: int, forced: Mapping[int, int]) -> Renewal:
+        """With the law of the ladder step that begins after j samples; far ahead an entry plays no part in it."""
+        ahead = {entry - j: bit for entry, bit in forced.items() if j < entry <= j + self.ladder.null.size}
+        if not ahead:
+            return self
+        ladder = walk_until_exit(self.walk, float(np.nextafter(0.0, 1.0)), _DEEP / self.h, forced=ahead)
+        return replace(self, ladder=ladder)
 
 
 @lru_cache(maxsize=64)
@@ -115,19 +152,43 @@ def renewal(test: Sprt, mechanism: Exponential, p_phi: float) -> Renewal | None:
     bound is not far.
     """
     h, (turned, walk, b_up, b_low) = abs(test.exponent(p_phi)), turned_up(test, p_phi)
-    if h == 0.0 or math.isinf(h) or max(cells_needed(walk, b_up, b_low), cells_needed(walk, b_up, 40.0 / h)) > BUDGET:
+    if h == 0.0 or math.isinf(h) or max(cells_needed(walk, b_up, b_low), cells_needed(walk, b_up, _DEEP / h)) > BUDGET:
         return None
     first = walk_until_exit(walk, b_up, b_low)
-    # a ladder step ends strictly above 0; below -40 / h the walk comes with probability exp(-40)
-    ladder = walk_until_exit(walk, float(np.nextafter(0.0, 1.0)), 40.0 / h)
-    records = Renewal(first, ladder, mechanism.rate, walk.drift, b_up + b_low, h, turned)
+    # a ladder step ends strictly above 0
+    ladder = walk_until_exit(walk, float(np.nextafter(0.0, 1.0)), _DEEP / h)
+    records = Renewal(walk, b_up, b_low, turned, h, mechanism.rate, first, ladder)
     return records if records.unsettled < 0.01 else None
+
+
+def _add(total: FloatArray, part: FloatArray, start: int) -> None:
+    """Add a part that begins at `start`, as far as the total goes."""
+    room = min(part.size, total.size - start)
+    total[start : start + room] += part[:room]
 
 
 def _without_tail(probability: FloatArray) -> FloatArray:
     """Without the last entries that together hold less than 1e-15."""
     tail = np.cumsum(probability[::-1])[::-1]
     return probability[: int(np.count_nonzero(tail > 1e-15))]
+
+
+def _renewed(source: FloatArray, kernel: FloatArray) -> FloatArray:
+    """Solve ``out = source + kernel * out``; long ones by Newton's inversion of the power series ``1 - kernel(z)``."""
+    if source.size * kernel.size < _DIRECT:
+        out = np.empty(source.size)
+        _renew(source, kernel, out)
+        return out
+    series = np.zeros(source.size)
+    series[0] = 1.0
+    series[1 : kernel.size + 1] -= kernel[: source.size - 1]
+    inverse = np.ones(1)
+    while inverse.size < source.size:
+        size = min(2 * inverse.size, source.size)
+        residual = -convolved(series[:size], inverse)[:size]
+        residual[0] += 2.0
+        inverse = convolved(inverse, residual)[:size]
+    return convolved(source, inverse)[: source.size]
 
 
 @njit(cache=True, nogil=True)

@@ -12,16 +12,17 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.evidence import student_quantile
 from dpsmc_audit.mechanisms import Mechanism
-from dpsmc_audit.notions import ExpectedLaw
+from dpsmc_audit.notions.expected import ExpectedLaw
+from dpsmc_audit.profiles import Event
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks.pairs import PairSums, pair_times
 
 __all__ = [
     "Histogram",
     "Verdict",
-    "Witness",
     "exact_histogram",
     "exact_verdict",
+    "log_ratio",
     "sampled_histogram",
     "support_gap_evidence",
 ]
@@ -40,25 +41,26 @@ CANDIDATES = 17
 
 
 @dataclass(frozen=True)
-class Witness:
-    """An event and how likely it is for x_n = 1 and for x_n = 0."""
-
-    event: str
-    p1: float
-    p0: float
-
-
-@dataclass(frozen=True)
 class Verdict:
     """`violated` (with a witness), `consistent` (nothing found) or `certified` (exact, at this resolution)."""
 
     verdict: Literal["violated", "consistent", "certified"]
     epsilon_lower: float
     delta_lower: float
-    witness: Witness | None
+    witness: Event | None
     detectable: float | None = None
-    """Sampled only: the difference of averages, in samples, that would have been found with probability 0.9; None where
-    no difference could have been."""
+    """Sampled only: the difference of averages, in samples (expected), or the epsilon (marginal), that would have been
+    found with probability 0.9; None where nothing could have been."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """As ``result.json`` has it."""
+        witness = self.witness
+        return {
+            "verdict": self.verdict,
+            "epsilon_lower": self.epsilon_lower,
+            "delta_lower": self.delta_lower,
+            "witness": None if witness is None else {"event": witness.name, "p1": witness.p1, "p0": witness.p0},
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +85,7 @@ class Histogram:
 # --- exact ----------------------------------------------------------------------------------------------------------
 
 
-def _log_ratio(p1: FloatArray, p0: FloatArray) -> FloatArray:
+def log_ratio(p1: FloatArray, p0: FloatArray) -> FloatArray:
     """``ln(p1 / p0)``: infinite where one is 0, nan where both are."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.log(p1) - np.log(p0)
@@ -102,7 +104,7 @@ def _delta(p1: FloatArray, p0: FloatArray, epsilon: float, unsure: FloatArray) -
 def exact_verdict(law: ExpectedLaw, epsilon: float) -> Verdict:
     """From the exact laws; a support gap counts if it holds an integer, as the definition's events are of integers."""
     p1, p0 = law.probabilities()
-    ratio, error = np.abs(_log_ratio(p1, p0)), law.log_ratio_error()
+    ratio, error = np.abs(log_ratio(p1, p0)), law.log_ratio_error()
     known = (p1 + p0) > _KNOWN
     surely = np.where(known, ratio - error, 0.0)
     worst = int(np.argmax(surely))
@@ -111,8 +113,8 @@ def exact_verdict(law: ExpectedLaw, epsilon: float) -> Verdict:
         one_early = law.start_1.value < law.start_0.value
         p = (law.gap.below, 0.0) if one_early else (0.0, law.gap.below)
         event = f"average termination time below {law.gap.integer}"
-        return Verdict("violated", math.inf, max(delta, law.gap.below), Witness(event, *p))
-    witness = Witness(f"average termination time in {_bin_name(law.edges, worst)}", float(p1[worst]), float(p0[worst]))
+        return Verdict("violated", math.inf, max(delta, law.gap.below), Event(event, *p))
+    witness = Event(f"average termination time in {_bin_name(law.edges, worst)}", float(p1[worst]), float(p0[worst]))
     bound = max(float(surely[worst]), 0.0)
     if bound > epsilon:
         return Verdict("violated", bound, delta, witness)
@@ -128,7 +130,7 @@ def _bin_name(edges: FloatArray, i: int) -> str:
 def exact_histogram(law: ExpectedLaw, epsilon: float) -> Histogram:
     """All bins that hold anything; outside means beyond the tolerance and the numerical error."""
     p1, p0 = law.probabilities()
-    ratio, error = _log_ratio(p1, p0), law.log_ratio_error()
+    ratio, error = log_ratio(p1, p0), law.log_ratio_error()
     keep = (p1 + p0) > 1e-12
     with np.errstate(invalid="ignore"):
         outside = np.abs(ratio) - error > epsilon + 1e-9
@@ -151,7 +153,7 @@ def sampled_histogram(
     count = int(sums.means().max() // width) - first + 1
     lo = width * np.arange(first, first + count, dtype=np.float64)
     p1, p0 = _shares(sums.means(), None, first, count, width)
-    ratio = _log_ratio(p1, p0)
+    ratio = log_ratio(p1, p0)
     rng = np.random.default_rng([seed, 3])
     replicates = np.array([_replicate(sums, rng, first, count, width) for _ in range(REPLICATES)])
     tail = 0.5 * (1.0 - confidence)
@@ -180,12 +182,12 @@ def _replicate(sums: PairSums, rng: np.random.Generator, first: int, count: int,
     groups, draws = sums.sizes.size, sums.excess.size
     chosen = rng.multinomial(groups, np.full(groups, 1.0 / groups))
     again = rng.multinomial(draws, np.full(draws, 1.0 / draws))
-    return _log_ratio(*_shares(sums.means(chosen), again, first, count, width))
+    return log_ratio(*_shares(sums.means(chosen), again, first, count, width))
 
 
 def _exact_ratio_on(law: ExpectedLaw, lo: FloatArray) -> FloatArray:
     """Exact log ratios of the bins that begin at `lo`; nan beyond the exact law's last edge."""
-    ratios = _log_ratio(*law.probabilities())[:-1]
+    ratios = log_ratio(*law.probabilities())[:-1]
     place = np.searchsorted(law.edges, lo)
     return np.array([ratios[i] if i < ratios.size else math.nan for i in place])
 
@@ -200,14 +202,14 @@ def outside_by_chance(law: ExpectedLaw, draws: int, epsilon: float, seed: int) -
     above, below = np.minimum(law.tail_1, law.tail_0), np.maximum(law.tail_1, law.tail_0)
     both = np.maximum(above - np.append(below[1:], 0.0), 0.0)
     with np.errstate(invalid="ignore"):
-        fair = np.abs(_log_ratio(p1, p0)) <= epsilon + 1e-6
+        fair = np.abs(log_ratio(p1, p0)) <= epsilon + 1e-6
     rng = np.random.default_rng([seed, 4])
     shape = (SIMULATED, int(fair.sum()))
     common = rng.poisson(draws * both[fair], shape)
     one = common + rng.poisson(draws * np.maximum(p1 - both, 0.0)[fair], shape)
     zero = common + rng.poisson(draws * np.maximum(p0 - both, 0.0)[fair], shape)
     with np.errstate(invalid="ignore"):
-        outside = np.abs(_log_ratio(one.astype(np.float64), zero.astype(np.float64))) > epsilon
+        outside = np.abs(log_ratio(one.astype(np.float64), zero.astype(np.float64))) > epsilon
     return float(outside.sum() / SIMULATED)
 
 
@@ -215,7 +217,7 @@ def support_gap_evidence(
     test: Sprt,
     mechanism: Mechanism,
     p_phi: float,
-    entry: int,
+    entries: tuple[int, ...],
     pairs: int,
     *,
     seed: int,
@@ -232,20 +234,20 @@ def support_gap_evidence(
     P(verdict is violated although no such L* exists) <= 1 - confidence, up to the normal approximation of a mean: an
     approximation that sequences too rare to be in the sample can upset, so that fewer than 200 pairs give no verdict.
     """
-    lowest = float(mechanism.quantile(0.0))
+    lowest = max(float(mechanism.quantile(0.0)), test.floor)
     excess = lowest + test.step_sum * np.linspace(0.0, 1.0, CANDIDATES)
     mass = 1.0 - mechanism.survival(excess)
     half = pairs // 2
     options: dict[str, Any] = {"seed": seed, "max_steps": max_steps, "bits": bits, "shift": shift}
     level = student_quantile(pairs - half - 1, confidence)
-    choice = pair_times(test, p_phi, excess, 0, half, entry, **options)
+    choice = pair_times(test, p_phi, excess, 0, half, entries, **options)
     best: tuple[float, int, int] | None = None
     for early in (0, 1):
         mean, error = _paired(choice, early)
         promising = np.flatnonzero((mean - 1.0 >= (level + 3.0) * error) & (mass > 0.0) & (mean > 0.0))
         if promising.size and (best is None or mass[promising[-1]] > best[0]):
             best = (float(mass[promising[-1]]), early, int(promising[-1]))
-    judged = pair_times(test, p_phi, excess, half, pairs - half, entry, **options)
+    judged = pair_times(test, p_phi, excess, half, pairs - half, entries, **options)
     spread = float(min(_paired(judged, m)[1].max() for m in (0, 1)))
     enough = pairs >= FEWEST_PAIRS
     detectable = 1.0 + (level + NormalDist().inv_cdf(0.9)) * spread if enough and spread > 0.0 else None
@@ -255,7 +257,7 @@ def support_gap_evidence(
         if mean[k] - level * error[k] >= 1.0:
             p = (share, 0.0) if early == 0 else (0.0, share)
             event = f"average termination time below that of x_n = {early} at the smallest L"
-            return Verdict("violated", math.inf, share, Witness(event, *p), detectable)
+            return Verdict("violated", math.inf, share, Event(event, *p), detectable)
     return Verdict("consistent", 0.0, 0.0, None, detectable)
 
 

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from dpsmc_audit.evidence import check_confidence
-from dpsmc_audit.mechanisms import Mechanism
-from dpsmc_audit.notions import SupportGap, expected_law, forced_moments, output_sensitivity
-from dpsmc_audit.sprt import Sprt, require
-from dpsmc_audit.verdicts import (
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsmc_audit.audits.verdicts import (
     Histogram,
     Verdict,
     exact_histogram,
@@ -26,11 +25,17 @@ from dpsmc_audit.verdicts import (
     sampled_histogram,
     support_gap_evidence,
 )
+from dpsmc_audit.evidence import check_confidence
+from dpsmc_audit.mechanisms import Mechanism
+from dpsmc_audit.notions.expected import ExpectedLaw, SupportGap, expected_law, forced_moments, output_sensitivity
+from dpsmc_audit.profiles import Leakage, best_tail, check_floor, epsilon_grid, privacy_profile, total_variation
+from dpsmc_audit.sprt import Sprt, check_entries, in_order, require
 from dpsmc_audit.walks.pairs import draw_excess, pair_sums
 
-__all__ = ["Audit", "audit", "auto_bin_width"]
+__all__ = ["Audit", "audit", "auto_bin_width", "expected_leakage"]
 
 Engine = Literal["monte_carlo", "exact"]
+FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +46,13 @@ class Audit:
     mechanism: Mechanism
     p_phi: float
     epsilon: float
-    entry: int
+    entries: tuple[int, ...]
     engine: Engine
     confidence: float
     verdict: Verdict
     exact: Verdict
     histogram: Histogram
+    leakage: Leakage
     gap: SupportGap
     start_1: float
     start_0: float
@@ -82,23 +88,14 @@ class Audit:
         p1, p0 = ((at_least if p > 0.0 else "") + f"{p:.4g}" for p in (found.witness.p1, found.witness.p0))
         return (
             f"violated {how}: {bound}, and delta is at least {found.delta_lower:.4g} at {claim}. "
-            f"Witness: {found.witness.event} has probability {p1} for x_n = 1 and {p0} for x_n = 0"
+            f"Witness: {found.witness.name} has probability {p1} for x_n = 1 and {p0} for x_n = 0"
         )
 
     def as_dict(self) -> dict[str, Any]:
         """The content of ``result.json``, parameters apart."""
 
-        def described(verdict: Verdict) -> dict[str, Any]:
-            witness = verdict.witness
-            return {
-                "verdict": verdict.verdict,
-                "epsilon_lower": verdict.epsilon_lower,
-                "delta_lower": verdict.delta_lower,
-                "witness": None if witness is None else {"event": witness.event, "p1": witness.p1, "p0": witness.p0},
-            }
-
         return {
-            **described(self.verdict),
+            **self.verdict.as_dict(),
             "epsilon_claimed": self.epsilon,
             "confidence": 1.0 if self.engine == "exact" else self.confidence,
             "sentence": self.sentence,
@@ -110,7 +107,8 @@ class Audit:
             "mean_difference": self.start_0 - self.start_1,
             "expected_sensitivity": self.test.expected_sensitivity(self.p_phi),
             "output_sensitivity": self.output_sensitivity,
-            "exact": described(self.exact),
+            "exact": self.exact.as_dict(),
+            **self.leakage.as_dict(self.epsilon),
             "numerical_error": self.numerical_error,
             "unfinished": self.unfinished,
             "seconds": self.seconds,
@@ -119,9 +117,20 @@ class Audit:
 
 def auto_bin_width(test: Sprt, mechanism: Mechanism, p_phi: float) -> int:
     """A width with which about sixty bins hold all but one part in 10^4 of the averages."""
-    ends = (forced_moments(test, p_phi, float(mechanism.quantile(u)), {1: 1})[0] for u in (0.0, 1.0 - 1e-4))
-    low, high = ends
+    lowest, highest = max(float(mechanism.quantile(0.0)), 0.9 * test.floor), float(mechanism.quantile(1.0 - 1e-4))
+    low, high = (forced_moments(test, p_phi, excess, {1: 1})[0] for excess in (lowest, max(lowest, highest)))
     return max(1, round((high - low) / 60.0))
+
+
+def expected_leakage(law: ExpectedLaw, epsilons: FloatArray, floor: float) -> Leakage:
+    """Of the averages, in the law's bins."""
+    p1, p0 = law.probabilities()
+    edges = np.append(law.edges[1:], math.inf)
+
+    def named(k: int, beyond: bool) -> str:
+        return f"average termination time {'>=' if beyond else '<'} {edges[k - 1]:g}"
+
+    return Leakage(privacy_profile(p1, p0, epsilons), total_variation(p1, p0), best_tail(p1, p0, floor, named))
 
 
 def audit(
@@ -130,7 +139,7 @@ def audit(
     p_phi: float,
     epsilon: float,
     *,
-    entry: int = 1,
+    entry: int | Sequence[int] = 1,
     engine: Engine = "monte_carlo",
     pairs: int = 500,
     draws: int = 10_000,
@@ -139,11 +148,15 @@ def audit(
     max_steps: int = 10_000_000,
     confidence: float = 0.99,
     threads: int = 1,
+    floor: float = 0.01,
+    epsilons: Sequence[float] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Audit:
     """Audit the claim that the mechanism is `epsilon`-expectedly differentially private in termination time.
 
-    `bin_width` None chooses one. The exact engine needs neither pairs nor draws.
+    `entry` may name several samples: they are all 1 in one member and all 0 in the other. `bin_width` None chooses
+    one. The exact engine needs neither pairs nor draws. The leakage (profile, and the best event of probability `floor`
+    and more) is always that of the exact laws, on bins.
 
     Examples
     --------
@@ -157,15 +170,17 @@ def audit(
     """
     check_confidence(confidence)
     require(0.0 < epsilon < math.inf, f"epsilon must be positive to be audited, got {epsilon}")
-    require(1 <= entry <= max_steps, f"entry must lie in [1, max_steps], got {entry}")
+    check_floor(floor)
+    entries, grid = in_order(entry), epsilon_grid(epsilon, epsilons)
+    check_entries(entries, max_steps)
     require(bin_width is None or bin_width >= 1, f"bin_width must be at least 1, got {bin_width}")
     require(pairs >= 4, f"pairs must be at least 4, got {pairs}")
     require(draws >= 2, f"draws must be at least 2, got {draws}")
     started = time.perf_counter()
     width = auto_bin_width(test, mechanism, p_phi) if bin_width is None else bin_width
-    law = expected_law(test, mechanism, p_phi, entry, width)
+    law = expected_law(test, mechanism, p_phi, entries, width)
     exact = exact_verdict(law, epsilon)
-    sensitivity = output_sensitivity(test, mechanism, p_phi, entry)
+    sensitivity = output_sensitivity(test, mechanism, p_phi, entries)
 
     def result(verdict: Verdict, histogram: Histogram, gap: SupportGap, chance: float | None, unfinished: int) -> Audit:
         return Audit(
@@ -173,12 +188,13 @@ def audit(
             mechanism,
             p_phi,
             epsilon,
-            entry,
+            entries,
             engine,
             confidence,
             verdict,
             exact,
             histogram,
+            expected_leakage(law, grid, floor),
             gap,
             law.start_1.value,
             law.start_0.value,
@@ -193,9 +209,9 @@ def audit(
         return result(exact, exact_histogram(law, epsilon), law.gap, None, 0)
     excess = draw_excess(mechanism, draws, seed)
     options: dict[str, Any] = {"seed": seed, "max_steps": max_steps}
-    sums = pair_sums(test, p_phi, excess, pairs, entry, threads=threads, progress=progress, **options)
+    sums = pair_sums(test, p_phi, excess, pairs, entries, threads=threads, progress=progress, **options)
     histogram, chance = sampled_histogram(sums, law, width, epsilon, confidence, seed)
-    verdict = support_gap_evidence(test, mechanism, p_phi, entry, pairs, confidence=confidence, **options)
+    verdict = support_gap_evidence(test, mechanism, p_phi, entries, pairs, confidence=confidence, **options)
     means = sums.means()[:, 0]
     gap = SupportGap(float(means.min()), float(means.max()), verdict.delta_lower)
     return result(verdict, histogram, gap, chance, sums.unfinished)

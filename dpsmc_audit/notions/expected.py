@@ -108,37 +108,40 @@ def forced_moments(test: Sprt, p_phi: float, excess: float, forced: Mapping[int,
 
 
 def expected_law(
-    test: Sprt, mechanism: Mechanism, p_phi: float, entry: int, bin_width: int, upto: float = 1e-9
+    test: Sprt, mechanism: Mechanism, p_phi: float, entries: tuple[int, ...], bin_width: int, upto: float = 1e-9
 ) -> ExpectedLaw:
     """Exact laws of g_1(L) and g_0(L) in bins of this width from 0, until less than `upto` is left above.
+
+    All entries are 1 in one member and 0 in the other; where a coin decides, both averages are 1.
 
     Examples
     --------
     >>> from dpsmc_audit.mechanisms import Exponential
     >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
-    >>> law = expected_law(test, Exponential.private(test, 0.01), 0.84, entry=1, bin_width=140)
+    >>> law = expected_law(test, Exponential.private(test, 0.01), 0.84, entries=(1,), bin_width=140)
     >>> one, zero = law.probabilities()
     >>> f"{one[2]:.6f}", float(zero[2]), f"{np.log(one[4] / zero[4]):.6f}"
     ('0.009218', 0.0, '-0.010000')
     """
-    start_1, start_0 = (_start(test, mechanism, p_phi, entry, bit) for bit in (1, 0))
-    far = float(mechanism.quantile(1.0 - upto))
-    longest = max(forced_moments(test, p_phi, far, {entry: bit})[0] for bit in (1, 0))
+    start_1, start_0 = (_start(test, mechanism, p_phi, entries, bit) for bit in (1, 0))
+    far = max(float(mechanism.quantile(1.0 - upto)), test.floor + test.step_sum)
+    longest = max(forced_moments(test, p_phi, far, dict.fromkeys(entries, bit))[0] for bit in (1, 0))
     count = math.ceil(longest / bin_width) + 1
     require(count <= MOST_BINS, f"bin_width={bin_width} makes {count} bins, more than {MOST_BINS}: choose wider ones")
     edges = bin_width * np.arange(float(count))
-    far = _beyond(test, p_phi, entry, far, float(edges[-1]))
+    far = _beyond(test, p_phi, entries, far, float(edges[-1]))
     begin, end = sorted((start_1.value, start_0.value))
     integer = math.floor(end + _TIE)
     # a hair below the end: the staircase of the other member takes the same value there, up to rounding
     points = np.append(edges, [end - 1e-6 - start_1.error - start_0.error, float(integer)]) * (1.0 - _ON_EDGE)
-    error = _far_bound_share(test, mechanism, p_phi, entry, far)
+    apart = _apart(test, mechanism, p_phi)
+    error = _far_bound_share(test, mechanism, p_phi, entries, apart, far)
     if p_phi in (0.0, 1.0):
-        reached, error, method = _by_line(test, p_phi, entry, points), 1e-12, "line"
+        reached, error, method = _by_line(test, p_phi, entries, points), 1e-12, "line"
     elif error <= 1e-5:
-        reached, method = _by_ladder(test, p_phi, points, far), "ladder"
+        reached, method = _by_ladder(test, p_phi, points, apart, far), "ladder"
     else:
-        reached, error = _by_grid(test, mechanism, p_phi, entry, points, far)
+        reached, error = _by_grid(test, mechanism, p_phi, entries, points, far)
         method = "grid"
     lowest = float(mechanism.quantile(0.0))
     tails = []
@@ -153,80 +156,124 @@ def expected_law(
     return ExpectedLaw(edges, tails[0][:-2], tails[1][:-2], start_1, start_0, gap, error, method)
 
 
-def _beyond(test: Sprt, p_phi: float, entry: int, far: float, edge: float) -> float:
+def _lowest(test: Sprt, mechanism: Mechanism) -> float:
+    """The smallest L that leaves room between the bounds; a hair above where a coin decides."""
+    return max(float(mechanism.quantile(0.0)), test.floor + 1e-9 * test.step_sum)
+
+
+def _beyond(test: Sprt, p_phi: float, entries: tuple[int, ...], far: float, edge: float) -> float:
     """An L, at least `far`, for which the averages of both members are past the last edge: no bin is cut off."""
     for _ in range(60):
-        if min(forced_moments(test, p_phi, far, {entry: bit})[0] for bit in (1, 0)) > edge:
+        if min(forced_moments(test, p_phi, far, dict.fromkeys(entries, bit))[0] for bit in (1, 0)) > edge:
             break
-        far = 1.1 * far + test.step_sum
+        far += 0.1 * abs(far) + test.step_sum
     return far
 
 
-def _start(test: Sprt, mechanism: Mechanism, p_phi: float, entry: int, bit: int) -> Exact:
+def _start(test: Sprt, mechanism: Mechanism, p_phi: float, entries: tuple[int, ...], bit: int) -> Exact:
     """g_x at the smallest L."""
     lowest = float(mechanism.quantile(0.0))
+    if lowest <= test.floor:
+        return Exact(1.0, 0.0, "coin")
     walk = Steps.of(test, p_phi)
     if cells_needed(walk, test.b_up + lowest, test.b_low + lowest) <= BUDGET:
-        law = exit_law(test, p_phi, lowest, {entry: bit})
+        law = exit_law(test, p_phi, lowest, dict.fromkeys(entries, bit))
         return Exact(law.mean, law.mean_error, "fixed bounds")
-    mean = forced_moments(test, p_phi, lowest, {entry: bit})[0]
+    mean = forced_moments(test, p_phi, lowest, dict.fromkeys(entries, bit))[0]
     scale = overshoots(test, p_phi, 0.6).mean(test.b_up, test.b_low) - overshoots(test, p_phi).mean(
         test.b_up, test.b_low
     )
     return Exact(mean, 3.0 * abs(scale) + 1e-9 * mean, "overshoots")
 
 
-def _far_bound_share(test: Sprt, mechanism: Mechanism, p_phi: float, entry: int, far: float) -> float:
-    """By how much, relatively, leaving out the far bound changes a tail; inf where the ladder does not apply."""
-    h, lowest = abs(test.exponent(p_phi)), float(mechanism.quantile(0.0))
+def _apart(test: Sprt, mechanism: Mechanism, p_phi: float) -> float:
+    """The L from which on the far bound is too far to matter; the smallest L where it always is."""
+    h, lowest = abs(test.exponent(p_phi)), _lowest(test, mechanism)
+    return lowest if h == 0.0 else max(lowest, test.floor + min(25.0 / h, 40.0 * test.step_sum))
+
+
+def _far_bound_share(
+    test: Sprt, mechanism: Mechanism, p_phi: float, entries: tuple[int, ...], apart: float, far: float
+) -> float:
+    """By how much, relatively, leaving out the far bound changes a tail; inf where the ladder does not apply.
+
+    Where L is random from `apart` on only: smaller L are looked at one by one.
+    """
+    h = abs(test.exponent(p_phi))
     turned, walk, b_up, b_low = turned_up(test, p_phi)
-    if entry != 1 or h == 0.0 or math.isinf(h) or cells_needed(walk, b_up + far, 40.0 / h) > BUDGET:
+    if entries != (1,) or h == 0.0 or math.isinf(h) or cells_needed(walk, b_up + far, 40.0 / h) > BUDGET:
         return math.inf
     rare = 0.0
     for bit in (1, 0):
-        law = exit_law(test, p_phi, lowest, {entry: bit})
+        law = exit_law(test, p_phi, apart, {1: bit})
         rare = max(rare, law.null_probability if turned else law.alt_probability)
-    off = np.array([(rare + 1e-12) * (b_up + b_low + 2.0 * walk.up)])
-    return float(np.log(_ratio(mechanism, np.array([lowest]), off))[0])
+    off = np.array([(rare + 1e-12) * (b_up + b_low + 2.0 * apart + 2.0 * walk.up)])
+    return float(np.log(_ratio(mechanism, np.array([apart]), off))[0])
 
 
-def _by_ladder(test: Sprt, p_phi: float, edges: FloatArray, far: float) -> tuple[FloatArray, FloatArray]:
-    """The L at which g_1 and g_0 reach each edge: after the first step the walk is a step up or down from 0."""
+def _by_ladder(test: Sprt, p_phi: float, edges: FloatArray, apart: float, far: float) -> tuple[FloatArray, FloatArray]:
+    """The L at which g_1 and g_0 reach each edge: after the first step the walk is a step up or down from 0.
+
+    Below `apart`, where the far bound can be met as well, the L is found by bisection.
+    """
     turned, walk, b_up, _ = turned_up(test, p_phi)
     passage = MeanPassage.of(walk, b_up + far + walk.up + walk.down)
     barrier = passage.upcrossing(edges - 1.0)
     ahead, behind = barrier + walk.up - b_up, barrier - walk.down - b_up
-    return (behind, ahead) if turned else (ahead, behind)
+    one, zero = (behind, ahead) if turned else (ahead, behind)
+    return _bisected(test, p_phi, 1, edges, one, apart), _bisected(test, p_phi, 0, edges, zero, apart)
 
 
-def _by_line(test: Sprt, p_phi: float, entry: int, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _bisected(test: Sprt, p_phi: float, bit: int, edges: FloatArray, reached: FloatArray, apart: float) -> FloatArray:
+    """With the L below `apart` found anew: g does not fall, so the edge is reached where bisection ends."""
+    begin = test.floor + 1e-9 * test.step_sum
+
+    def average(excess: float) -> float:
+        return exit_law(test, p_phi, excess, {1: bit}).mean
+
+    top = average(apart) if np.any(reached < apart) else 0.0
+    found = reached.copy()
+    for i in np.flatnonzero((reached < apart) & (edges < top)):
+        low, high = begin, apart
+        if average(low) >= edges[i]:
+            high = low
+        while high - low > 1e-12 * test.step_sum and low < 0.5 * (low + high) < high:
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if average(middle) >= edges[i] else (middle, high)
+        found[i] = high if high > begin else test.floor
+    return found
+
+
+def _by_line(test: Sprt, p_phi: float, entries: tuple[int, ...], points: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The same where samples are certain: tau is at least v for every L above the excess record after v - 1 samples."""
     steps = np.arange(math.ceil(points.max()) + 1)
     reached = []
     for bit in (1, 0):
-        ones = steps * p_phi + (steps >= entry) * (bit - p_phi)
+        ones = steps * p_phi + sum((steps >= entry) * (bit - p_phi) for entry in entries)
         walk = ones * test.s_plus - (steps - ones) * test.s_minus
         excess = np.maximum(walk - test.b_up, -walk - test.b_low)
         excess[0] = -math.inf
         record = np.maximum.accumulate(excess)
         before = np.maximum(np.ceil(points - _TIE).astype(np.int64) - 1, 0)
-        reached.append(record[before])
+        reached.append(np.where(before > 0, np.maximum(record[before], test.floor), -math.inf))
     return reached[0], reached[1]
 
 
 def _by_grid(
-    test: Sprt, mechanism: Mechanism, p_phi: float, entry: int, edges: FloatArray, far: float
+    test: Sprt, mechanism: Mechanism, p_phi: float, entries: tuple[int, ...], edges: FloatArray, far: float
 ) -> tuple[tuple[FloatArray, FloatArray], float]:
     """The same by interpolation between the means at hundreds of L, and the relative error of tails this causes.
 
     The error stated is four times that of interpolating between every second L, found at the ones left out: an
     estimate, as the curve is a staircase between them.
     """
-    lowest, bulk = float(mechanism.quantile(0.0)), float(mechanism.quantile(1.0 - 1e-3))
+    lowest = _lowest(test, mechanism)
+    bulk = max(lowest, float(mechanism.quantile(1.0 - 1e-3)))
     grid = np.unique(np.concatenate([np.linspace(lowest, bulk, 401), np.linspace(bulk, far, 61)]))
     reached, error = [], 0.0
     for bit in (1, 0):
-        curve = np.maximum.accumulate([forced_moments(test, p_phi, float(x), {entry: bit})[0] for x in grid])
+        forced = dict.fromkeys(entries, bit)
+        curve = np.maximum.accumulate([forced_moments(test, p_phi, float(x), forced)[0] for x in grid])
         reached.append(np.interp(edges, curve, grid, right=math.inf))
         if grid.size > 2:
             off = np.abs(np.interp(curve[1::2], curve[::2], grid[::2]) - grid[1::2])
@@ -240,11 +287,11 @@ def _ratio(mechanism: Mechanism, excess: FloatArray, off: FloatArray) -> FloatAr
     return np.maximum(mechanism.survival(excess), 1e-300) / above
 
 
-def output_sensitivity(test: Sprt, mechanism: Mechanism, p_phi: float, entry: int) -> float:
+def output_sensitivity(test: Sprt, mechanism: Mechanism, p_phi: float, entries: tuple[int, ...]) -> float:
     """``|E[o | L, x_n = 1] - E[o | L, x_n = 0]|``, largest over a grid of L that starts at the smallest."""
     shares = np.linspace(0.0, 0.95, 11)
     largest = 0.0
-    for excess in np.unique(mechanism.quantile(shares)):
-        one, zero = (forced_moments(test, p_phi, float(excess), {entry: bit})[1] for bit in (1, 0))
+    for excess in np.unique(np.maximum(mechanism.quantile(shares), _lowest(test, mechanism))):
+        one, zero = (forced_moments(test, p_phi, float(excess), dict.fromkeys(entries, bit))[1] for bit in (1, 0))
         largest = max(largest, abs(one - zero))
     return largest

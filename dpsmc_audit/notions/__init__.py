@@ -1,0 +1,1 @@
+"""What an observer compares: two laws over the same outcomes, one file for each observer."""

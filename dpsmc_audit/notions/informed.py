@@ -1,0 +1,281 @@
+"""The informed observer of standard differential privacy, who knows every sample but the entries in question.
+
+For a given sequence only L is random, and tau is one of the times at which the excess sets a record:
+``P(tau = k) = survival(record before k) - survival(record at k)``. From the last entry on, the walk with ones at the
+entries is a fixed distance above the walk with zeros (``s_plus + s_minus`` for one entry), so the two set records at
+different times: some values of tau are possible for one of them only, and reveal the samples with certainty.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsmc_audit.evidence import BoundedMean, bounded_mean
+from dpsmc_audit.mechanisms import Mechanism
+from dpsmc_audit.profiles import Profile, privacy_profile, total_variation
+from dpsmc_audit.sprt import Sprt, in_order, require
+from dpsmc_audit.walks.records import Records, draw_records, records_of
+
+__all__ = [
+    "InformedAverage",
+    "InformedLaw",
+    "average",
+    "draw_pair",
+    "given_sequence",
+    "informed_law",
+    "lowest_record",
+]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+RUNNING = -1
+"""The decision of a run that has not ended with the last sample looked at."""
+
+_TAIL = 1e-12
+"""Records are followed until less than this probability runs on; ratios of outcomes below it say nothing."""
+
+_IMPOSSIBLE = 1e-6
+"""An outcome this much less likely counts as impossible. At p = 1/2 records tie, and rounding puts them apart; bounds
+are nearer by one part in 10^9 (see `Sprt`): both leave traces of probability where there is none."""
+
+_CAPPED = 1e-9
+"""A drawn sequence counts as capped if more than this probability runs on after its last sample."""
+
+
+# --- the two laws of one pair of sequences --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class InformedLaw:
+    """Probabilities of every outcome (tau, decision) of two adjacent sequences: `p1` with ones at the entries, `p0`.
+
+    `decision` is 1 (H_null), 0 (H_alt) or -1: still running after `tau` samples, the last that were looked at.
+    Outcomes that neither sequence can have are left out.
+    """
+
+    tau: IntArray
+    decision: NDArray[np.int8]
+    p1: FloatArray
+    p0: FloatArray
+
+    @property
+    def _only_1(self) -> NDArray[np.bool_]:
+        return self.p0 <= _IMPOSSIBLE * self.p1
+
+    @property
+    def _only_0(self) -> NDArray[np.bool_]:
+        return self.p1 <= _IMPOSSIBLE * self.p0
+
+    @property
+    def reveals(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which outcomes are possible for ones at the entries only, and which for zeros only."""
+        return self._only_1, self._only_0
+
+    @cached_property
+    def reveal_1(self) -> float:
+        """P(an outcome that is impossible for zeros at the entries), given ones."""
+        return float(self.p1[self._only_1].sum())
+
+    @cached_property
+    def reveal_0(self) -> float:
+        """P(an outcome that is impossible for ones at the entries), given zeros."""
+        return float(self.p0[self._only_0].sum())
+
+    @cached_property
+    def total_variation(self) -> float:
+        """How much better than by guessing an observer can tell the two sequences apart."""
+        return total_variation(self.p1, self.p0)
+
+    @cached_property
+    def worst_ratio(self) -> float:
+        """Largest ``|ln(p1 / p0)|`` over the outcomes that both sequences can have; 0 if there are none."""
+        both = ~self._only_1 & ~self._only_0 & (np.maximum(self.p1, self.p0) > _TAIL)
+        return float(np.abs(np.log(self.p1[both] / self.p0[both])).max(initial=0.0))
+
+    @property
+    def running(self) -> tuple[float, float]:
+        """P(still running after the last sample looked at), for ones and for zeros."""
+        last = self.decision == RUNNING
+        return float(self.p1[last].sum()), float(self.p0[last].sum())
+
+    def profile(self, epsilons: FloatArray) -> Profile:
+        """The delta that the informed observer of this pair needs, for every epsilon and in both directions."""
+        return privacy_profile(self.p1, self.p0, epsilons)
+
+
+def lowest_record(test: Sprt, mechanism: Mechanism) -> float:
+    """Records up to here stop no run: L is larger, or so small that the coin decides.
+
+    A walk whose excess equals L stops, so that with a smallest possible L a record equal to it counts.
+
+    Examples
+    --------
+    >>> from dpsmc_audit.mechanisms import NoNoise
+    >>> lowest_record(Sprt(p=0.73, delta=0.01, alpha=0.01), NoNoise())
+    -5e-324
+    """
+    return max(test.floor, float(np.nextafter(mechanism.quantile(0.0), -math.inf)))
+
+
+def _running_key(records: Records) -> int:
+    return 2 * max(records.samples, 1) + 2
+
+
+def _outcomes(test: Sprt, mechanism: Mechanism, records: Records) -> tuple[IntArray, FloatArray]:
+    """Keys ``2 tau + decision`` (still running: beyond all others) and their probabilities."""
+    room = float(mechanism.survival(test.floor))
+    alive = np.minimum(mechanism.survival(records.excess), room)
+    mass = -np.diff(alive, prepend=room, append=0.0)
+    coin = 0.5 * (1.0 - room)
+    keys = np.concatenate([2 * records.times + records.decision, [_running_key(records), 2, 3]])
+    return keys.astype(np.int64), np.append(mass, [coin, coin])
+
+
+def informed_law(test: Sprt, mechanism: Mechanism, one: Records, zero: Records) -> InformedLaw:
+    """The laws of (tau, decision) of two sequences with these records (above `lowest_record`), outcome by outcome.
+
+    Examples
+    --------
+    >>> from dpsmc_audit.mechanisms import NoNoise
+    >>> test = Sprt(p=0.5, delta=0.25, alpha=0.1)  # a step is ln 3, the bound is two steps away
+    >>> one, zero = (records_of(test, np.array([x, 1, 0, 0]), -0.01) for x in (1, 0))
+    >>> law = informed_law(test, NoNoise(), one, zero)
+    >>> law.tau.tolist(), law.decision.tolist(), law.p1.tolist(), law.p0.tolist()
+    ([2, 4], [1, 0], [1.0, 0.0], [0.0, 1.0])
+    """
+    require(one.samples == zero.samples, "records of two sequences must be of the same number of samples")
+    (keys_1, mass_1), (keys_0, mass_0) = (_outcomes(test, mechanism, records) for records in (one, zero))
+    keys, place = np.unique(np.concatenate([keys_1, keys_0]), return_inverse=True)
+    p1: FloatArray = np.bincount(place[: keys_1.size], mass_1, keys.size).astype(np.float64)
+    p0: FloatArray = np.bincount(place[keys_1.size :], mass_0, keys.size).astype(np.float64)
+    possible = (p1 > 0.0) | (p0 > 0.0)
+    keys, running = keys[possible], keys[possible] == _running_key(one)
+    tau, decision = np.where(running, one.samples, keys // 2), np.where(running, RUNNING, keys % 2)
+    return InformedLaw(tau, decision.astype(np.int8), p1[possible], p0[possible])
+
+
+def given_sequence(test: Sprt, mechanism: Mechanism, bits: NDArray[np.integer], entries: Sequence[int]) -> InformedLaw:
+    """The laws of a given sequence of samples with its entries (counted from 1) set to 1 and set to 0.
+
+    Examples
+    --------
+    >>> from dpsmc_audit.mechanisms import Exponential
+    >>> test = Sprt(p=0.5, delta=0.25, alpha=0.1)
+    >>> law = given_sequence(test, Exponential(rate=1.0), np.ones(50, np.int8), entries=[1])
+    >>> round(law.reveal_1, 3), law.reveal_0  # a zero at the entry goes beyond its bound after 4 samples
+    (0.889, 0.0)
+    """
+    wanted = np.array(in_order(entries))
+    require(bits.size >= wanted[-1], f"entry {wanted[-1]} lies beyond the {bits.size} samples of the sequence")
+    lowest, members = lowest_record(test, mechanism), []
+    for bit in (1, 0):
+        changed = np.array(bits, dtype=np.int64)
+        changed[wanted - 1] = bit
+        members.append(records_of(test, changed, lowest))
+    return informed_law(test, mechanism, *members)
+
+
+# --- random sequences -----------------------------------------------------------------------------------------------
+
+
+def draw_pair(
+    test: Sprt,
+    mechanism: Mechanism,
+    p_phi: float,
+    path: int,
+    entries: Sequence[int],
+    *,
+    seed: int,
+    max_steps: int = 10**7,
+) -> InformedLaw:
+    """The laws of random sequence number `path`, followed until neither runs on with a probability above 1e-12.
+
+    Examples
+    --------
+    >>> from dpsmc_audit.mechanisms import Exponential
+    >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
+    >>> law = draw_pair(test, Exponential.private(test, 0.01), 0.84, 0, [1], seed=1)
+    >>> 0.005 < law.reveal_1 < 0.01, law.reveal_0
+    (True, 0.0)
+    """
+    wanted = in_order(entries)
+    require(max_steps >= wanted[-1], f"max_steps must reach entry {wanted[-1]}, got {max_steps}")
+    lowest, top = lowest_record(test, mechanism), float(mechanism.quantile(1.0 - _TAIL))
+
+    def member(bit: int, top: float, steps: int) -> Records:
+        return draw_records(test, p_phi, path, wanted, bit, lowest, top, seed=seed, max_steps=steps)
+
+    members = [member(bit, top, max_steps) for bit in (1, 0)]
+    longest = max(records.samples for records in members)
+    for bit, records in zip((1, 0), members, strict=True):
+        if records.samples < longest:  # both are looked at equally long: what one sees beyond is possible for both
+            members[1 - bit] = member(bit, math.inf, longest)
+    return informed_law(test, mechanism, *members)
+
+
+@dataclass(frozen=True, eq=False)
+class InformedAverage:
+    """What the informed observer learns on average over random sequences, and at most among those drawn.
+
+    Each interval holds by itself with the stated confidence. `profile` averages the delta of the sequences, and
+    `capped` counts those that ran on after the last sample with a probability above 1e-9.
+    """
+
+    sequences: int
+    reveal_1: BoundedMean
+    reveal_0: BoundedMean
+    total_variation: BoundedMean
+    profile: Profile
+    worst_path: int
+    worst: InformedLaw
+    capped: int
+
+
+def average(
+    test: Sprt,
+    mechanism: Mechanism,
+    p_phi: float,
+    entries: Sequence[int],
+    sequences: int,
+    epsilons: FloatArray,
+    *,
+    seed: int,
+    max_steps: int = 10**7,
+    confidence: float = 0.99,
+    progress: Callable[[int], None] | None = None,
+) -> InformedAverage:
+    """Averages over sequences of independent samples that satisfy the specification with probability p_phi.
+
+    Examples
+    --------
+    >>> from dpsmc_audit.mechanisms import Exponential
+    >>> test = Sprt(p=0.73, delta=0.03, alpha=0.01)
+    >>> found = average(test, Exponential.private(test, 0.05), 0.84, [1], 50, np.array([0.05]), seed=1)
+    >>> round(found.reveal_1.mean, 2), found.reveal_0.mean, found.capped
+    (0.04, 0.0, 0)
+    """
+    require(sequences >= 2, f"sequences must be at least 2, got {sequences}")
+    numbers, capped = np.empty((3, sequences)), 0
+    deltas = np.zeros((2, epsilons.size))
+    worst: InformedLaw | None = None
+    for path in range(sequences):
+        law = draw_pair(test, mechanism, p_phi, path, entries, seed=seed, max_steps=max_steps)
+        numbers[:, path] = law.reveal_1, law.reveal_0, law.total_variation
+        profile = law.profile(epsilons)
+        deltas += profile.delta_1_over_0, profile.delta_0_over_1
+        capped += max(law.running) > _CAPPED
+        if worst is None or law.total_variation > worst.total_variation:
+            worst, worst_path = law, path
+        if progress is not None:
+            progress(path + 1)
+    assert worst is not None
+    ones, zeros, apart = (bounded_mean(np.clip(row, 0.0, 1.0), confidence) for row in numbers)
+    mean_profile = Profile(epsilons, *deltas / sequences)
+    return InformedAverage(sequences, ones, zeros, apart, mean_profile, worst_path, worst, capped)
