@@ -47,7 +47,7 @@ def calibrated_center(test: Sprt, law: Callable[[float], Mechanism], scale: floa
             f"mechanism laplace cannot keep alpha={min(test.fp, test.fn):g}: with noise of scale {scale:.3g} the bounds"
             f" would be {high:.2g} wide and a run {length:.1g} samples long; raise epsilon or delta",
         )
-    tolerance = 1e-5 * scale
+    tolerance = 1e-4 * scale
     center = float(brentq(lambda x: _excess(test, law(x)), 0.0, high, xtol=tolerance))
     while _excess(test, law(center)) > 0.0:
         center += tolerance

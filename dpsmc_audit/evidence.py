@@ -158,7 +158,7 @@ def epsilon_lower_bound(choose: TailCounts, judge: TailCounts, confidence: float
     >>> seen = TailCounts(np.array([300, 900]), np.array([100, 900]), 1000)
     >>> bound, event, turned = epsilon_lower_bound(seen, seen, 0.99)
     >>> round(bound, 3), event, turned
-    (0.746, 0, False)
+    (0.73, 0, False)
     """
 
     def bounds(counts: TailCounts) -> FloatArray:

@@ -91,7 +91,8 @@ def epsilon_grid(epsilon: float, given: Sequence[float] | None = None) -> FloatA
     [0.0, 0.1, 0.2, 0.5]
     """
     if given is None:
-        values = np.append(0.0, np.geomspace(0.1 * epsilon, max(50.0 * epsilon, 2.0), 80))
+        near, far = np.linspace(0.0, 3.0 * epsilon, 31), np.geomspace(3.0 * epsilon, max(60.0 * epsilon, 2.0), 50)
+        values = np.concatenate([near, far])
     else:
         require(len(given) > 0, "epsilons must hold at least one value")
         values = np.array(given, dtype=np.float64)

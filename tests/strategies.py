@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hypothesis import strategies as st
 
+from dpsmc_audit.mechanisms import Exponential, Laplace, Law, Mechanism, NoNoise
 from dpsmc_audit.sprt import Sprt
 
 
@@ -15,6 +18,22 @@ def sprts(draw: st.DrawFn, *, finest: float = 0.01, apart: bool = True) -> Sprt:
     alpha = draw(st.floats(0.005, 0.3))
     levels = st.none() | st.floats(0.005, 0.3) if apart else st.none()
     return Sprt(p, delta, alpha, draw(levels), draw(levels))
+
+
+@st.composite
+def mechanisms(draw: st.DrawFn, test: Sprt) -> Mechanism:
+    """Any law for L, scaled to the test: none, one-sided, two-sided (with and without a coin), smooth, discrete."""
+    epsilon = draw(epsilons)
+    scale = test.step_sum / epsilon
+    kinds: list[Callable[[], Mechanism]] = [
+        NoNoise,
+        lambda: Exponential.private(test, epsilon),
+        lambda: Laplace(draw(st.floats(0.0, 4.0)) * scale, scale),
+        lambda: Law.of("gamma", a=draw(st.floats(0.5, 4.0)), scale=scale),
+        lambda: Law.of("norm", loc=draw(st.floats(-1.0, 3.0)) * scale, scale=scale),
+        lambda: Law.of("poisson", mu=draw(st.floats(0.5, 5.0)), loc=draw(st.integers(-2, 1))),
+    ]
+    return draw(st.sampled_from(kinds))()
 
 
 probabilities = st.floats(0.02, 0.98)

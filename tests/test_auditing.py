@@ -33,7 +33,7 @@ def test_sampled_audit_at_the_papers_size() -> None:
 
 def test_the_violation_is_found_on_its_own_in_99_of_100_seeds() -> None:
     options = {"max_steps": 10**7, "confidence": 0.99}
-    verdicts = [support_gap_evidence(PAPER, LAW, 0.84, 1, 500, seed=s, **options).verdict for s in range(100)]  # type: ignore[arg-type]
+    verdicts = [support_gap_evidence(PAPER, LAW, 0.84, (1,), 500, seed=s, **options).verdict for s in range(100)]  # type: ignore[arg-type]
     assert verdicts.count("violated") >= 99
 
 
@@ -42,7 +42,7 @@ def test_alarms_on_a_true_null_keep_to_their_level(p_phi: float, confidence: flo
     """Both members x_n = 1, independent sequences, 300 seeds: alarms within three sigma of the nominal rate."""
     options = {"max_steps": 10**7, "confidence": confidence, "bits": (1, 1), "shift": pairs}
     alarms = sum(
-        support_gap_evidence(PAPER, LAW, p_phi, 1, pairs, seed=s, **options).verdict == "violated"  # type: ignore[arg-type]
+        support_gap_evidence(PAPER, LAW, p_phi, (1,), pairs, seed=s, **options).verdict == "violated"  # type: ignore[arg-type]
         for s in range(300)
     )
     rate = 1 - confidence
@@ -107,7 +107,7 @@ def test_rare_sequences_do_not_make_false_alarms(
     exact = audit(test, law, p_phi, epsilon, entry=entry, engine="exact", bin_width=None)
     for seed in range(60):
         options = {"max_steps": 10**6, "confidence": 0.99, "seed": seed}
-        found = support_gap_evidence(test, law, p_phi, entry, pairs, **options)  # type: ignore[arg-type]
+        found = support_gap_evidence(test, law, p_phi, (entry,), pairs, **options)  # type: ignore[arg-type]
         assert found.delta_lower <= exact.gap.mass + 1e-6
         assert pairs >= 200 or found.verdict == "consistent"
 

@@ -4,37 +4,51 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from dpsmc_audit.mechanisms import MECHANISMS, Exponential, mechanism_named, sample
+from dpsmc_audit.mechanisms import MECHANISMS, Exponential, Law, Mechanism, mechanism_named, sample
 from dpsmc_audit.sprt import ParameterError, Sprt
-from tests.strategies import epsilons, sprts
+from tests.strategies import epsilons, mechanisms, sprts
 
-names = st.sampled_from(sorted(MECHANISMS))
+cases = sprts().flatmap(lambda test: st.tuples(st.just(test), mechanisms(test)))
+shares = st.lists(st.floats(1e-9, 1 - 1e-9), min_size=1, max_size=40)
 
 
-@given(names, sprts(), epsilons, st.lists(st.floats(0, 1 - 1e-9), min_size=1))
-def test_survival_is_the_complement_of_the_quantile(name: str, test: Sprt, epsilon: float, u: list[float]) -> None:
+@given(cases, shares)
+def test_survival_is_the_complement_of_the_quantile(case: tuple[Sprt, Mechanism], u: list[float]) -> None:
     """P(L >= quantile(u)) >= 1 - u >= P(L > quantile(u)), with equality where the law has no atom."""
-    law = mechanism_named(name, test, epsilon)
+    _, law = case
     tail = law.survival(law.quantile(u))
-    assert np.all(tail <= 1 - np.array(u) + 1e-12)
-    if name != "none":
+    assert np.all(tail <= 1 - np.array(u) + 1e-9)
+    if law.atoms is None:
         np.testing.assert_allclose(tail, 1 - np.array(u), rtol=1e-6)
 
 
-@given(names, sprts(), epsilons)
-def test_survival_falls_from_one(name: str, test: Sprt, epsilon: float) -> None:
-    law = mechanism_named(name, test, epsilon)
-    tail = law.survival(np.linspace(-1, 50, 200))
-    assert tail[0] == 1
+@given(cases)
+def test_survival_falls_from_one(case: tuple[Sprt, Mechanism]) -> None:
+    _, law = case
+    lowest = float(law.quantile(1e-13))
+    tail = law.survival(np.linspace(lowest - 1, lowest + 50, 200))
+    assert tail[0] == pytest.approx(1, abs=1e-11)
     assert np.all(np.diff(tail) <= 0)
 
 
-@given(names, sprts(), epsilons, st.lists(st.floats(0, 1 - 1e-9), min_size=1, max_size=40))
-def test_a_draw_does_not_depend_on_its_neighbours(name: str, test: Sprt, epsilon: float, u: list[float]) -> None:
-    law = mechanism_named(name, test, epsilon)
+@given(cases, shares)
+def test_a_draw_does_not_depend_on_its_neighbours(case: tuple[Sprt, Mechanism], u: list[float]) -> None:
+    _, law = case
     together = law.quantile(np.array(u))
-    assert [float(law.quantile(np.array([x]))[0]) for x in u] == together.tolist()
+    np.testing.assert_allclose([float(law.quantile(np.array([x]))[0]) for x in u], together, rtol=1e-13)
+
+
+@given(cases)
+def test_atoms_are_all_there_is(case: tuple[Sprt, Mechanism]) -> None:
+    """Where L takes few values, they add up to its survival function."""
+    _, law = case
+    if law.atoms is not None:
+        for x in (-1.0, 0.0, 1.5, 4.0):
+            assert sum(share for value, share in law.atoms if value > x) == pytest.approx(
+                float(law.survival(x)), abs=1e-11
+            )
 
 
 @pytest.mark.parametrize("name", sorted(MECHANISMS))
@@ -69,5 +83,29 @@ def test_a_private_mechanism_needs_a_positive_epsilon(epsilon: float) -> None:
 
 
 def test_an_unknown_mechanism_is_named_with_the_known_ones() -> None:
-    with pytest.raises(ParameterError, match="none, exponential, got gaussian"):
+    with pytest.raises(ParameterError, match="none, exponential, laplace, law, got gaussian"):
         mechanism_named("gaussian", Sprt(0.73, 0.01, 0.01), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "arguments", "word"),
+    [
+        (None, {}, "needs mechanism.distribution"),
+        ("gama", {"a": 2.0}, "a distribution of scipy.stats, got gama"),
+        ("describe", {}, "a distribution of scipy.stats, got describe"),
+        ("gamma", {}, r"law gamma\(\)"),
+        ("gamma", {"a": -1.0}, "domain"),
+        ("norm", {"mean": 1.0}, "mean"),
+    ],
+)
+def test_a_law_that_is_none_is_named(distribution: str | None, arguments: dict[str, float], word: str) -> None:
+    with pytest.raises(ParameterError, match=word):
+        mechanism_named("law", Sprt(0.73, 0.01, 0.01), 1.0, distribution, arguments)
+
+
+def test_a_frozen_distribution_is_taken_as_it_is() -> None:
+    frozen = stats.gamma(2.0, 1.0, scale=3.0)
+    law = Law.frozen(frozen)
+    x = np.linspace(-1, 40, 50)
+    np.testing.assert_array_equal(law.survival(x), frozen.sf(x))
+    assert Law.frozen(stats.poisson(3.0)).atoms is not None

@@ -27,7 +27,7 @@ FloatArray = NDArray[np.float64]
 _CHEAP = 3e6
 """Cells that the law for one L may cost where hundreds of L are asked for."""
 
-MOST_BINS = 20_000
+MOST_BINS = 50_000
 """A histogram with more bins is a request for wider ones."""
 
 
@@ -139,7 +139,7 @@ def expected_law(
     if p_phi in (0.0, 1.0):
         reached, error, method = _by_line(test, p_phi, entries, points), 1e-12, "line"
     elif error <= 1e-5:
-        reached, method = _by_ladder(test, p_phi, points, apart, far), "ladder"
+        reached, method = _by_ladder(test, p_phi, points, _lowest(test, mechanism), apart, far), "ladder"
     else:
         reached, error = _by_grid(test, mechanism, p_phi, entries, points, far)
         method = "grid"
@@ -211,36 +211,41 @@ def _far_bound_share(
     return float(np.log(_ratio(mechanism, np.array([apart]), off))[0])
 
 
-def _by_ladder(test: Sprt, p_phi: float, edges: FloatArray, apart: float, far: float) -> tuple[FloatArray, FloatArray]:
+def _by_ladder(
+    test: Sprt, p_phi: float, edges: FloatArray, lowest: float, apart: float, far: float
+) -> tuple[FloatArray, FloatArray]:
     """The L at which g_1 and g_0 reach each edge: after the first step the walk is a step up or down from 0.
 
     Below `apart`, where the far bound can be met as well, the L is found by bisection.
     """
     turned, walk, b_up, _ = turned_up(test, p_phi)
-    passage = MeanPassage.of(walk, b_up + far + walk.up + walk.down)
+    # a walk 40 / h beyond the last barrier comes back below it with probability exp(-40)
+    passage = MeanPassage.of(walk, b_up + far + walk.up + walk.down + 40.0 / abs(test.exponent(p_phi)))
     barrier = passage.upcrossing(edges - 1.0)
     ahead, behind = barrier + walk.up - b_up, barrier - walk.down - b_up
     one, zero = (behind, ahead) if turned else (ahead, behind)
-    return _bisected(test, p_phi, 1, edges, one, apart), _bisected(test, p_phi, 0, edges, zero, apart)
+    return (
+        _bisected(test, p_phi, 1, edges, one, lowest, apart),
+        _bisected(test, p_phi, 0, edges, zero, lowest, apart),
+    )
 
 
-def _bisected(test: Sprt, p_phi: float, bit: int, edges: FloatArray, reached: FloatArray, apart: float) -> FloatArray:
-    """With the L below `apart` found anew: g does not fall, so the edge is reached where bisection ends."""
-    begin = test.floor + 1e-9 * test.step_sum
+def _bisected(
+    test: Sprt, p_phi: float, bit: int, edges: FloatArray, reached: FloatArray, begin: float, apart: float
+) -> FloatArray:
+    """With the L from `begin` to `apart` found anew: g does not fall, so the edge is reached where bisection ends."""
 
     def average(excess: float) -> float:
         return exit_law(test, p_phi, excess, {1: bit}).mean
 
-    top = average(apart) if np.any(reached < apart) else 0.0
-    found = reached.copy()
-    for i in np.flatnonzero((reached < apart) & (edges < top)):
+    first, top = (average(begin), average(apart)) if np.any(reached < apart) else (0.0, 0.0)
+    found = np.where((reached < apart) & (edges <= first), test.floor, reached)
+    for i in np.flatnonzero((reached < apart) & (edges > first) & (edges < top)):
         low, high = begin, apart
-        if average(low) >= edges[i]:
-            high = low
         while high - low > 1e-12 * test.step_sum and low < 0.5 * (low + high) < high:
             middle = 0.5 * (low + high)
             low, high = (low, middle) if average(middle) >= edges[i] else (middle, high)
-        found[i] = high if high > begin else test.floor
+        found[i] = high
     return found
 
 

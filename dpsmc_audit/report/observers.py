@@ -75,7 +75,8 @@ def _marginal_ratios(axes: Axes, audit: MarginalAudit, shown: np.ndarray) -> Non
     h, epsilon = audit.histogram, audit.epsilon
     middle, ratio = 0.5 * (h.lo + h.hi)[shown], h.log_ratio[shown]
     exact = h.exact_log_ratio[shown]
-    known = exact[np.isfinite(exact)] if np.any(np.isfinite(exact)) else ratio[np.isfinite(ratio)]
+    solid = (h.p1 + h.p0)[shown] > 2e-3
+    known = exact[np.isfinite(exact) & solid] if np.any(np.isfinite(exact)) else ratio[np.isfinite(ratio) & solid]
     limit = max(6.0 * epsilon, 1.2 * float(np.abs(known).max(initial=0.0)))
     axes.axhspan(-2 * epsilon, 2 * epsilon, color="0.93", label=r"$\pm 2\varepsilon$ (the paper's theorem)")
     axes.axhspan(-epsilon, epsilon, color="0.82", label=r"$\pm\varepsilon$ (claimed)")
@@ -85,11 +86,11 @@ def _marginal_ratios(axes: Axes, audit: MarginalAudit, shown: np.ndarray) -> Non
         errors = np.maximum([ratio[inside] - low[inside], high[inside] - ratio[inside]], 0.0)
         label = f"sampled, {100 * audit.confidence:g} % interval"
         axes.errorbar(middle[inside], ratio[inside], errors, fmt="o", ms=2.5, lw=0.7, color="black", label=label)
-        beyond = np.isfinite(ratio) & (np.abs(ratio) > limit)
+        beyond = ~np.isnan(ratio) & (np.abs(ratio) > limit)
         if np.any(beyond):
             y = np.copysign(limit, ratio[beyond])
             axes.plot(middle[beyond], y, "k^", ms=4, mfc="none", label="sampled, beyond the frame")
-    axes.plot(middle, np.clip(exact, -limit, limit), "-", color=RED, lw=1.4, label="exact")
+    axes.plot(middle, np.clip(exact, -9.0 * limit, 9.0 * limit), "-", color=RED, lw=1.4, label="exact")
     axes.set_ylim(-1.05 * limit, 1.05 * limit)
     axes.set_ylabel(r"$\ln(P_1 / P_0)$")
     axes.set_xlabel("termination time tau (samples drawn)")
@@ -140,11 +141,11 @@ def profile_figure(audit: AnyAudit) -> Figure:
         (profile.delta_1_over_0, RED, "-", r"$P_1 \leq e^{\varepsilon'} P_0 + \delta$"),
         (profile.delta_0_over_1, "#2166ac", "--", r"$P_0 \leq e^{\varepsilon'} P_1 + \delta$"),
     ):
-        visible = delta > _SMALLEST
-        axes.plot(profile.epsilon[visible], delta[visible], style, color=color, lw=1.6, label=f"needed for {name}")
+        label = f"needed for {name}" + ("" if delta[0] > _SMALLEST else ": none")
+        axes.plot(profile.epsilon, np.maximum(delta, 0.1 * _SMALLEST), style, color=color, lw=1.6, label=label)
     largest = np.maximum(profile.delta_1_over_0, profile.delta_0_over_1)
     seen = profile.epsilon[largest > _SMALLEST]
-    end = max(4.0 * epsilon, min(float(seen.max(initial=0.0)) * 1.1, 60.0 * epsilon))
+    end = max(4.0 * epsilon, min(float(seen.max(initial=0.0)) * 1.1, 30.0 * epsilon))
     bottom = _SMALLEST if not seen.size else 10.0 ** math.floor(math.log10(max(_floor_of(largest), _SMALLEST)) - 0.5)
     for x, marker, name in ((epsilon, "o", "claimed: delta 0"), (2 * epsilon, "s", "the paper's theorem: delta 0")):
         value = profile.at(x)

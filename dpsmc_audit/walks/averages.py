@@ -22,7 +22,7 @@ import numpy as np
 
 from dpsmc_audit.mechanisms import Exponential, Mechanism, NoNoise
 from dpsmc_audit.sprt import ParameterError, Sprt
-from dpsmc_audit.walks.brackets import against, is_coarse, mean_by_bracket, rare_by_bracket
+from dpsmc_audit.walks.brackets import against, is_coarse, mean_by_bracket, rare_by_bracket, roughness
 from dpsmc_audit.walks.exact import Exact, Steps, cells_needed, exit_law
 from dpsmc_audit.walks.laws import exact_law
 from dpsmc_audit.walks.overshoot import BUDGET, overshoots
@@ -126,7 +126,7 @@ def _rare(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
         return Exact(math.fsum(share * exact.value for share, exact in each), error, each[0][1].method)
     if not isinstance(mechanism, Exponential):
         return rare_by_bracket(test, mechanism, p_phi)
-    if is_coarse(test, nodes_of(mechanism, 1, h, 0.0)[0][0]):
+    if is_coarse(test, nodes_of(mechanism, 1, h, 0.0)[0][0]) or _is_rough(test, p_phi):
         return rare_by_bracket(test, mechanism, p_phi)
     candidates = []
     if h * min(test.b_up, test.b_low) > 0.05:
@@ -134,6 +134,15 @@ def _rare(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
     if not candidates or candidates[0].error > 1e-2 * candidates[0].value:
         candidates.append(rare_by_quadrature(test, mechanism, p_phi))
     return min(candidates, key=lambda exact: exact.error)
+
+
+def _is_rough(test: Sprt, p_phi: float) -> bool:
+    """Do steps up and down share a lattice (p near 1/4, 1/3, 1/2, 2/3 or 3/4) on which overshoots go up and down?"""
+    if test.s_plus == test.s_minus:
+        return True
+    ratio = math.log(test.s_minus / test.s_plus)
+    shared = min(abs(ratio - math.log(x)) for x in (1.0, 2.0, 3.0, 0.5, 1.0 / 3.0)) < 0.05
+    return shared and test.exponent(p_phi) != 0.0 and roughness(test, p_phi) > 0.01
 
 
 def _rare_of_certain_walk(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:

@@ -12,29 +12,25 @@ import numpy as np
 
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.sprt import Sprt
-from dpsmc_audit.walks.exact import Exact, Steps, walk_until_exit
+from dpsmc_audit.walks.exact import Exact, Steps, cells_needed, walk_until_exit
 from dpsmc_audit.walks.overshoot import BUDGET, overshoots
 from dpsmc_audit.walks.quadrature import fixed
 
-__all__ = ["COARSE", "against", "is_coarse", "mean_by_bracket", "rare_by_bracket"]
+__all__ = ["COARSE", "against", "is_coarse", "mean_by_bracket", "rare_by_bracket", "roughness"]
 
 _EVALUATIONS = 300
 _TAIL = 1e-10
 COARSE = 12.0
 """Bounds, or an L, fewer steps wide than this are no place for smooth approximations."""
 
+_ROUGH = 2e-3
 SMOOTH = 10.0
-"""With bounds more steps away than this Wald's identities are off by less than 1e-4 of the probability."""
+"""Fewer steps away than this a bound is always looked at exactly."""
 
 
 def is_coarse(test: Sprt, scale: float) -> bool:
     """Are both the bounds and the typical L only a few steps wide?"""
     return (test.b_up + test.b_low) / test.step_sum < COARSE and scale / test.step_sum < COARSE
-
-
-def is_fine(test: Sprt, top: float) -> bool:
-    """Are there bounds, up to this L, at which Wald's identities stand in for the law?"""
-    return min(test.b_up, test.b_low) + top > SMOOTH * test.step_sum
 
 
 def _bracket(
@@ -92,20 +88,74 @@ def rare_by_bracket(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
     top = 30.0 / h if h > 0.0 else float(mechanism.quantile(1.0 - _TAIL))
 
     def inside(left: float, right: float) -> tuple[float, float]:
+        if h > 0.0 and _dear(test, p_phi, left, right):  # wide intervals, about to be halved anyway
+            return 0.0, math.exp(-h * max(bound + left, 0.0))
         return against(test, p_phi, left, right), against(test, p_phi, right, left)
 
     between = _bracket(test, mechanism, inside, top, (0.0, math.exp(-h * (bound + top))), 0.5)
-    return replace(between, error=between.error + 1e-4 * between.value * is_fine(test, top))
+    if not _leave_to_wald(test, p_phi, test.b_up + top, test.b_low + top):
+        return between
+    tossed = 1.0 - float(mechanism.survival(test.floor))
+    return replace(between, error=between.error + 2.0 * roughness(test, p_phi) * (between.value - 0.5 * tossed))
 
 
 @lru_cache(maxsize=8192)
 def against(test: Sprt, p_phi: float, along: float, against: float) -> float:
     """P(leave against the drift) with the bound along the drift enlarged by one excess, the other by another."""
-    h, walk = test.exponent(p_phi), Steps.of(test, p_phi)
+    h = test.exponent(p_phi)
     b_up, b_low = (test.b_up + along, test.b_low + against) if h >= 0.0 else (test.b_up + against, test.b_low + along)
-    if min(b_up, b_low) > SMOOTH * test.step_sum and along != against:
+    if along != against and _leave_to_wald(test, p_phi, b_up, b_low):
         return overshoots(test, p_phi).rare(b_up, b_low)
-    law = walk_until_exit(walk.conjugate(h), b_up, b_low, alive=1e-12)
+    return exactly_against(test, p_phi, b_up, b_low)
+
+
+def _dear(test: Sprt, p_phi: float, left: float, right: float) -> bool:
+    """Would the law with one bound at `left` and the other at `right` visit millions of cells?"""
+    walk = Steps.of(test, p_phi)
+    for up, low in ((test.b_up + left, test.b_low + right), (test.b_up + right, test.b_low + left)):
+        if not _leave_to_wald(test, p_phi, up, low) and cells_needed(walk, up, low) > 1e7:
+            return True
+    return False
+
+
+def _leave_to_wald(test: Sprt, p_phi: float, b_up: float, b_low: float) -> bool:
+    """Do Wald's identities stand in for the law of these bounds? Where they are rough the law may cost more."""
+    if min(b_up, b_low) <= SMOOTH * test.step_sum or test.s_plus == test.s_minus:
+        return False
+    dear = 2e4 if roughness(test, p_phi) <= _ROUGH else 1.5e6
+    return cells_needed(Steps.of(test, p_phi), b_up, b_low) > dear
+
+
+@lru_cache(maxsize=64)
+def roughness(test: Sprt, p_phi: float) -> float:
+    """By how much, relatively, Wald's identities are off at a few bounds; much where steps share a lattice.
+
+    Infinite where no bound is wide enough for them.
+    """
+    off, smooth = 0.0, overshoots(test, p_phi)
+    for steps in (10.13, 11.37, 13.71, 16.29, 19.83, 24.57):
+        width = steps * test.step_sum
+        exact = exactly_against(test, p_phi, width, width)
+        off = max(off, abs(smooth.rare(width, width) / exact - 1.0)) if exact > 1e-300 else math.inf
+    return off
+
+
+def exactly_against(test: Sprt, p_phi: float, b_up: float, b_low: float) -> float:
+    """P(leave against the drift) between these bounds: gambler's ruin at p = 1/2, else by the conjugate walk."""
+    h, walk = test.exponent(p_phi), Steps.of(test, p_phi)
+    if walk.up == walk.down:
+        ahead, behind = (_steps_to(b, walk.up) for b in ((b_up, b_low) if h >= 0.0 else (b_low, b_up)))
+        step = abs(h) * walk.up
+        if step * (ahead + behind) < 1e-9:
+            return ahead / (ahead + behind)
+        return math.exp(-behind * step) * math.expm1(-ahead * step) / math.expm1(-(ahead + behind) * step)
+    law = walk_until_exit(walk.conjugate(h), b_up, b_low, alive=1e-10)
     if h < 0.0:
         return float(law.null @ np.exp(h * (b_up + law.over_null)))
     return float(law.alt @ np.exp(-h * (b_low + law.over_alt)))
+
+
+def _steps_to(bound: float, step: float) -> int:
+    """How many steps in a row reach the bound."""
+    count = math.ceil(bound / step)
+    return count if count * step >= bound else count + 1

@@ -100,13 +100,15 @@ class MeanPassage:
         positions, masses = self._collect(wanted)
         found = np.full(times.size, math.inf)
         owner = (positions * (_BINS / self.top)).astype(np.int64)
+        order = np.lexsort((positions, owner))
+        positions, masses, owner = positions[order], masses[order], owner[order]
+        begins, ends = np.searchsorted(owner, bins), np.searchsorted(owner, bins, side="right")
         for i in np.flatnonzero(inside):
-            mine = owner == bins[i]
-            order = np.argsort(positions[mine], kind="stable")
+            mine = slice(begins[i], ends[i])
             below = cumulative[bins[i] - 1] if bins[i] > 0 else 0.0
-            climbed = below + np.cumsum(masses[mine][order]) * self.ladder_time
-            place = min(int(np.searchsorted(climbed, times[i])), order.size - 1)
-            found[i] = positions[mine][order][place]
+            climbed = below + np.cumsum(masses[mine]) * self.ladder_time
+            place = min(int(np.searchsorted(climbed, times[i])), climbed.size - 1)
+            found[i] = positions[mine][place]
         return found
 
     def _collect(self, wanted: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:

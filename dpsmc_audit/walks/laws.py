@@ -35,6 +35,9 @@ _CELLS = 1.5e9
 _VAGUE = 0.02
 """A law with a larger error in some P(tau > k) is refused."""
 
+_OFTEN = 0.03
+"""Where the far bound is met more often than this the passage over the near one is no help, and strata do it all."""
+
 _LATE = 300
 """A last forced entry after this is left to strata."""
 
@@ -70,7 +73,7 @@ def _exact_law(test: Sprt, mechanism: Mechanism, p_phi: float, forced: tuple[tup
     if records is None:
         return _known(p_phi, _mixed_law(test, mechanism, p_phi, given))
     renewed = records.law(given)
-    if renewed.error <= 1e-6:
+    if renewed.error <= 1e-5:
         return renewed
     try:
         return min((renewed, _mixed_law(test, mechanism, p_phi, given)), key=lambda law: law.error)
@@ -152,9 +155,11 @@ def _mixed_law(test: Sprt, mechanism: Mechanism, p_phi: float, forced: Mapping[i
     coin = 1.0 - float(mechanism.survival(test.floor))
     parts = [_Part(np.array([0.5 * coin]), np.array([0.5 * coin]), 0.0, 0.0, 0.0)]
     settled, apart = _splits(test, p_phi, forced)
+    if _far_share(test, mechanism, p_phi) > _OFTEN:
+        settled = math.inf
     apart = min(apart, float(mechanism.quantile(1.0 - 1e-12)))
     begin = max(settled, lowest)
-    passage = _passage(test, mechanism, p_phi, forced, begin)
+    passage = _passage(test, mechanism, p_phi, forced, begin) if begin < math.inf else None
     if passage is None:
         parts.append(_strata(test, mechanism, p_phi, forced, lowest, None))
     else:
@@ -175,6 +180,13 @@ def _splits(test: Sprt, p_phi: float, forced: Mapping[int, int]) -> tuple[float,
     h, (_, walk, near, far), last = abs(test.exponent(p_phi)), turned_up(test, p_phi), max(forced, default=0)
     settled = max(last * walk.down - far, (last + 1) * walk.up - near)
     return settled, max(_FAR / h + last * walk.down - far, settled) if h > 0.0 else math.inf
+
+
+def _far_share(test: Sprt, mechanism: Mechanism, p_phi: float) -> float:
+    """About how often the far bound is met: ``E[exp(-h (b_far + L))]``."""
+    h, far = abs(test.exponent(p_phi)), turned_up(test, p_phi)[3]
+    excess = np.maximum(mechanism.quantile((np.arange(200) + 0.5) / 200), test.floor)
+    return float(np.exp(-h * (far + excess)).mean())
 
 
 def _starts(walk: Steps, turned: bool, forced: Mapping[int, int]) -> dict[float, float]:
