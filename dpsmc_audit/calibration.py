@@ -23,32 +23,32 @@ def _excess(test: Sprt, law: Mechanism) -> float:
     )
 
 
-def calibrated_center(test: Sprt, law: Callable[[float], Mechanism], scale: float) -> float:
-    """The smallest center >= 0 at which both errors, averaged over L, are at most their levels.
+def calibrated_center(test: Sprt, law: Callable[[float], Mechanism], scale: float, least: float) -> float:
+    """The smallest center from `least` on at which both errors, averaged over L, are at most their levels.
 
     Examples
     --------
     >>> from dpsmc_audit.mechanisms import Laplace
     >>> test = Sprt(p=0.73, delta=0.05, alpha=0.05)
-    >>> center = calibrated_center(test, lambda x: Laplace(x, 2.0), 2.0)
+    >>> center = calibrated_center(test, lambda x: Laplace(x, 2.0), 2.0, 0.0)
     >>> worst_errors(test, Laplace(center, 2.0)).fp.value <= 0.05
     True
     """
     from scipy.optimize import brentq
 
-    if _excess(test, law(0.0)) <= 0.0:
-        return 0.0
-    high = scale
-    while _excess(test, law(high)) > 0.0:
-        high *= 2.0
-        length = high / test.drift(test.p + test.delta)
+    if _excess(test, law(least)) <= 0.0:
+        return least
+    room = scale
+    while _excess(test, law(least + room)) > 0.0:
+        room *= 2.0
+        length = room / test.drift(test.p + test.delta)
         require(
             length <= _LONGEST,
-            f"mechanism laplace cannot keep alpha={min(test.fp, test.fn):g}: with noise of scale {scale:.3g} the bounds"
-            f" would be {high:.2g} wide and a run {length:.1g} samples long; raise epsilon or delta",
+            f"noise cannot keep alpha={min(test.fp, test.fn):g}: with L of scale {scale:.3g} the bounds"
+            f" would be {room:.2g} wide and a run {length:.1g} samples long; raise epsilon or delta",
         )
     tolerance = 1e-4 * scale
-    center = float(brentq(lambda x: _excess(test, law(x)), 0.0, high, xtol=tolerance))
+    center = float(brentq(lambda x: _excess(test, law(x)), least, least + room, xtol=tolerance))
     while _excess(test, law(center)) > 0.0:
         center += tolerance
     return center

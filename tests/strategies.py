@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from hypothesis import strategies as st
 
-from dpsmc_audit.mechanisms import Exponential, Laplace, Law, Mechanism, NoNoise
+from dpsmc_audit.mechanisms import Exponential, Laplace, Law, Mechanism, NoNoise, Truncated
 from dpsmc_audit.sprt import Sprt
 
 
@@ -29,6 +29,7 @@ def mechanisms(draw: st.DrawFn, test: Sprt) -> Mechanism:
         NoNoise,
         lambda: Exponential.private(test, epsilon),
         lambda: Laplace(draw(st.floats(0.0, 4.0)) * scale, scale),
+        lambda: Truncated(draw(st.floats(-1.0, 3.0)) * scale, scale, draw(st.floats(0.0, 0.9)) * test.floor),
         lambda: Law.of("gamma", a=draw(st.floats(0.5, 4.0)), scale=scale),
         lambda: Law.of("norm", loc=draw(st.floats(-1.0, 3.0)) * scale, scale=scale),
         lambda: Law.of("poisson", mu=draw(st.floats(0.5, 5.0)), loc=draw(st.integers(-2, 1))),

@@ -83,7 +83,7 @@ def test_a_private_mechanism_needs_a_positive_epsilon(epsilon: float) -> None:
 
 
 def test_an_unknown_mechanism_is_named_with_the_known_ones() -> None:
-    with pytest.raises(ParameterError, match="none, exponential, laplace, law, got gaussian"):
+    with pytest.raises(ParameterError, match="none, exponential, laplace, truncated, law, got gaussian"):
         mechanism_named("gaussian", Sprt(0.73, 0.01, 0.01), 1.0)
 
 
