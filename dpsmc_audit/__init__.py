@@ -29,18 +29,41 @@ _WHERE = {
     "exact_error": "walks.averages",
     "worst_errors": "walks.averages",
     "load_results": "report.files",
+    "Laplace": "mechanisms",
+    "Truncated": "mechanisms",
+    "Law": "mechanisms",
+    "MarginalAudit": "audits.marginal",
+    "audit_marginal": "audits.marginal",
+    "InformedAudit": "audits.informed",
+    "audit_informed": "audits.informed",
+    "marginal_law": "notions.marginal",
+    "draw_pair": "notions.informed",
+    "given_sequence": "notions.informed",
+    "oscillating_sequence": "notions.sequences",
+    "read_sequence": "notions.sequences",
+    "privacy_profile": "profiles",
+    "Profile": "profiles",
 }
 
 __all__ = [
     "Audit",
     "Exponential",
+    "InformedAudit",
+    "Laplace",
+    "Law",
+    "MarginalAudit",
     "Mechanism",
     "NoNoise",
     "ParameterError",
+    "Profile",
     "Simulation",
     "Sprt",
+    "Truncated",
     "__version__",
     "audit",
+    "audit_informed",
+    "audit_marginal",
+    "draw_pair",
     "draw_runs",
     "exact_characteristics",
     "exact_error",
@@ -48,14 +71,25 @@ __all__ = [
     "exact_mean",
     "exact_sd",
     "exit_law",
+    "given_sequence",
     "load_results",
+    "marginal_law",
+    "oscillating_sequence",
+    "privacy_profile",
+    "read_sequence",
     "simulate",
     "worst_errors",
 ]
 
 if TYPE_CHECKING:
     from dpsmc_audit.audits.expected import Audit, audit
-    from dpsmc_audit.mechanisms import Exponential, Mechanism, NoNoise
+    from dpsmc_audit.audits.informed import InformedAudit, audit_informed
+    from dpsmc_audit.audits.marginal import MarginalAudit, audit_marginal
+    from dpsmc_audit.mechanisms import Exponential, Laplace, Law, Mechanism, NoNoise, Truncated
+    from dpsmc_audit.notions.informed import draw_pair, given_sequence
+    from dpsmc_audit.notions.marginal import marginal_law
+    from dpsmc_audit.notions.sequences import oscillating_sequence, read_sequence
+    from dpsmc_audit.profiles import Profile, privacy_profile
     from dpsmc_audit.report.files import load_results
     from dpsmc_audit.simulation import Simulation, exact_characteristics, simulate
     from dpsmc_audit.sprt import ParameterError, Sprt

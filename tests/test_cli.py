@@ -172,6 +172,28 @@ BAD = {
     "mechanism=gaussian": "exponential",
     "task=fly": "audit",
     "+sweep=nothing": "table1",
+    "entry=[]": "entry",
+    "entry=[1,1]": "different",
+    "entry=[0,3]": "entry",
+    "entry=1.5": "entry",
+    "entry=first": "entry",
+    "epsilons=[]": "epsilons",
+    "epsilons=[0.1,-1]": "epsilons",
+    "epsilons=[nan]": "epsilons",
+    "floor=0": "floor",
+    "floor=1": "floor",
+    "floor=nan": "floor",
+    "notion=informed engine=exact": "sequence=FILE",
+    "sequence=x.txt": "notion=informed",
+    "notion=informed sequence=nothing.txt": "nothing.txt",
+    "notion=informed sequence=.": "cannot read",
+    "notion=marginal engine=exact p_phi=0.73": "drift",
+    "mechanism=law": "mechanism.distribution",
+    "mechanism=law mechanism.distribution=gama": "gama",
+    "mechanism=law mechanism.distribution=gamma": "gamma",
+    "mechanism=law mechanism.distribution=gamma mechanism.arguments={a:-1}": "domain",
+    "mechanism=law mechanism.distribution=gamma mechanism.arguments=2": "arguments",
+    "mechanism=laplace epsilon=1e-6 delta=1e-6 alpha=1e-6 p=0.5": "raise epsilon or delta",
 }
 
 
@@ -294,3 +316,90 @@ def test_every_sweep_audits(run: Run, tmp_path: Path, sweep: str) -> None:
     assert len(rows) >= 2
     assert "verdict" in out
     assert (tmp_path / "s" / "table.png").exists()
+
+
+OBSERVERS = {
+    "expected": ("figure1.png", "lo"),
+    "marginal": ("marginal.png", "decision"),
+    "informed": ("informed.png", "tau"),
+}
+
+
+@pytest.mark.parametrize("notion", sorted(OBSERVERS))
+@pytest.mark.parametrize("options", [[], ["mechanism=none", "p_phi=0.6"], ["entry=[1,5]", "epsilons=[0,0.1,1]"]])
+def test_every_observer_writes_the_same_files(run: Run, tmp_path: Path, notion: str, options: list[str]) -> None:
+    small = ["pairs=20", "draws=50", "runs=2000", "epsilon=0.1", "delta=0.03"]
+    code, out, err = run(f"notion={notion}", *small, *options, "hydra.run.dir=a")
+    assert (code, err) == (0, "")
+    (result,) = results(tmp_path / "a")
+    wanted = {"verdict", "sentence", "total_variation", "delta_at_epsilon", "delta_at_2_epsilon", "best_event"}
+    assert wanted <= set(result)
+    assert result["sentence"] in out
+    figure, column = OBSERVERS[notion]
+    assert (tmp_path / "a" / figure).stat().st_size > 10_000
+    assert (tmp_path / "a" / "profile.png").stat().st_size > 10_000
+    with (tmp_path / "a" / "histogram.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert next(iter(rows[0])) == column
+    for name in ("p1", "p0"):
+        assert sum(float(row[name]) for row in rows) == pytest.approx(1, abs=1e-9)
+    with (tmp_path / "a" / "profile.csv").open() as file:
+        profile = list(csv.DictReader(file))
+    assert list(profile[0]) == ["epsilon", "delta_1_over_0", "delta_0_over_1"]
+    if "epsilons=[0,0.1,1]" in options:
+        assert [float(row["epsilon"]) for row in profile] == [0, 0.1, 0.2, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("0\n1\n2\n", "line 3"),
+        ("1\n", "entry 3"),
+        ("", "no samples"),
+        ("0\n\nx\n", "line 3"),
+        ("0 1 0,1\n-1\n", "line 2"),
+    ],
+)
+def test_a_bad_sequence_is_named_by_its_line(run: Run, tmp_path: Path, text: str, word: str) -> None:
+    (tmp_path / "bits.txt").write_text(text)
+    code, _, err = run("notion=informed", "sequence=bits.txt", "entry=3", "hydra.run.dir=a")
+    assert code == 2
+    assert len(err.splitlines()) == 1
+    assert "bits.txt" in err
+    assert word in err
+
+
+def test_a_given_sequence_is_audited_exactly(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "bits.txt").write_text("1\n" * 3000)
+    code, out, _ = run("notion=informed", "engine=exact", "sequence=bits.txt", "epsilon=0.1", "hydra.run.dir=a")
+    assert code == 0
+    (result,) = results(tmp_path / "a")
+    assert result["worst_sequence"] == "the given sequence"
+    assert result["reveal_1"] == pytest.approx(0.1, abs=0.03)  # about 1 - exp(-epsilon)
+    assert "given sequence" in out
+
+
+def test_observers_side_by_side(run: Run, tmp_path: Path) -> None:
+    small = ["pairs=20", "draws=50", "runs=2000", "epsilon=0.1", "delta=0.03", "hydra.sweep.dir=s"]
+    code, out, _ = run("+sweep=observers", *small)
+    assert code == 0
+    assert (tmp_path / "s" / "table.png").exists()
+    with (tmp_path / "s" / "table.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 12
+    assert {"mechanism", "notion", "samples_exact", "total_variation", "delta_at_epsilon", "best_log_ratio"} <= set(
+        rows[0]
+    )
+    assert out.count("laplace") == 3
+
+
+@pytest.mark.parametrize(
+    "law", ["distribution=gamma mechanism.arguments={a:2,scale:5}", "distribution=poisson mechanism.arguments={mu:3}"]
+)
+def test_any_law_for_l_is_audited(run: Run, tmp_path: Path, law: str) -> None:
+    overrides = [f"mechanism.{law}".split()[0], law.split()[1]]
+    for notion in ("marginal", "expected"):
+        code, _, err = run("mechanism=law", *overrides, f"notion={notion}", "engine=exact", f"hydra.run.dir={notion}")
+        assert (code, err) == (0, "")
+        (result,) = results(tmp_path / notion)
+        assert result["parameters"]["distribution"] in ("gamma", "poisson")

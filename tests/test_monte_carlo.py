@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom, chi2
+from scipy.stats import binom
 
 from dpsmc_audit.mechanisms import Exponential, NoNoise, mechanism_named
 from dpsmc_audit.sprt import ParameterError, Sprt
 from dpsmc_audit.walks import monte_carlo
 from dpsmc_audit.walks.laws import exact_law
-from dpsmc_audit.walks.monte_carlo import Kernel, draw_block, draw_blocks, draw_runs
+from dpsmc_audit.walks.monte_carlo import Kernel, derived, draw_block, draw_blocks, draw_runs
 from tests import twins
-from tests.strategies import epsilons, sprts
+from tests.statistics import chi_square
+from tests.strategies import epsilons, mechanisms, sprts
 
 kernels = st.sampled_from(["jumps", "steps"])
 
@@ -58,31 +59,6 @@ def test_alias_tables_hold_the_binomial_law(p_phi: float, e: int) -> None:
     size = 2**e
     np.testing.assert_allclose(law[: size + 1], binom.pmf(np.arange(size + 1), size, p_phi), atol=1e-13)
     assert law[size + 1 :].sum() < 1e-13
-
-
-def chi_square(tau: np.ndarray, decision: np.ndarray, null: np.ndarray, alt: np.ndarray) -> float:
-    """p-value of (tau, decision) against its exact law, in cells that each expect at least ten runs."""
-    runs = tau.size
-    statistic, cells, seen, expected_total = 0.0, 0, 0, 0.0
-    for side, law in ((1, null), (0, alt)):
-        cumulative = np.cumsum(law) * runs
-        edges = [0]
-        for mark in np.arange(1, 13) * cumulative[-1] / 12:
-            k = int(np.searchsorted(cumulative, mark - 1e-9)) + 1
-            if (
-                k > edges[-1]
-                and cumulative[min(k, law.size) - 1] - (cumulative[edges[-1] - 1] if edges[-1] else 0) >= 10
-            ):
-                edges.append(min(k, law.size))
-        for low, high in itertools.pairwise(edges):
-            expected = cumulative[high - 1] - (cumulative[low - 1] if low else 0)
-            observed = int(np.count_nonzero((decision == side) & (tau > low) & (tau <= high)))
-            statistic += (observed - expected) ** 2 / expected
-            cells, seen, expected_total = cells + 1, seen + observed, expected_total + expected
-    if runs - expected_total >= 10:
-        statistic += (runs - seen - (runs - expected_total)) ** 2 / (runs - expected_total)
-        cells += 1
-    return float(chi2.sf(statistic, max(cells - 1, 1)))
 
 
 @given(sprts(finest=0.02), epsilons, st.floats(0.05, 0.95), kernels, st.sampled_from(["none", "exponential"]))
@@ -129,6 +105,41 @@ def test_a_run_at_the_cap_is_unfinished_and_no_decision(kernel: Kernel) -> None:
     assert drawn.tau[~unfinished].max() <= 300
     expected = exact_law(test, NoNoise(), 0.84).survival()[300]
     assert unfinished.mean() == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / 4000))
+
+
+@given(
+    sprts(finest=0.05), st.data(), st.floats(0.05, 0.95), st.integers(0, 2**64 - 1),
+    st.sets(st.integers(1, 90), max_size=3), st.integers(0, 1), kernels,
+)  # fmt: skip
+@settings(max_examples=80)
+def test_entries_and_coins_are_those_of_the_twin(
+    test: Sprt, data: st.DataObject, p_phi: float, seed: int, entries: set[int], bit: int, kernel: Kernel
+) -> None:
+    """Word for word: the beginning up to the last entry from its own stream, the rest as without entries, the coin."""
+    law = data.draw(mechanisms(test))
+    given_, most = tuple(sorted(entries)), 5000
+    drawn = draw_block(test, law, p_phi, 3, 4, seed=seed, max_steps=most, kernel=kernel, entries=given_, bit=bit)
+    beginning, tosses = (int(derived(seed, purpose)) for purpose in (monte_carlo.BEGINNING, monte_carlo.COIN))
+    for i in range(4):
+        stream = twins.words(seed, 3 + i)
+        excess = float(law.quantile(np.array([(next(stream) >> 11) / 2**53]))[0])
+        if excess <= test.floor:
+            heads = (next(twins.words(tosses, 3 + i)) >> 11) / 2**53 < 0.5
+            assert (drawn.tau[i], drawn.decision[i]) == (1, 1 if heads else 0)
+            continue
+        begun = itertools.islice(twins.samples(twins.words(beginning, 3 + i), p_phi), max(given_, default=0))
+        bits = [bit if k in entries else x for k, x in enumerate(begun, start=1)]
+        early = twins.walk(test, excess, iter(bits), len(bits)) if bits else (0, -1)
+        if early[1] != -1:
+            assert (drawn.tau[i], drawn.decision[i]) == early
+        elif kernel == "steps":
+            rest = itertools.chain(bits, twins.samples(stream, p_phi))
+            assert (drawn.tau[i], drawn.decision[i]) == twins.walk(test, excess, rest, most)
+        else:
+            cut, alias, _ = monte_carlo._jump_tables(p_phi)
+            tables, start = (cut.tolist(), alias.tolist()), (len(bits), sum(bits))
+            expected = twins.jump_walk(test, excess, stream, tables, most, monte_carlo.JUMP_SIZES, start)
+            assert (drawn.tau[i], drawn.decision[i]) == expected
 
 
 def test_no_two_paths_share_a_stream() -> None:

@@ -66,12 +66,18 @@ def walk(test: Sprt, excess: float, bits: Iterator[int], max_steps: int) -> tupl
 
 
 def jump_walk(
-    test: Sprt, excess: float, stream: Iterator[int], tables: tuple[list[int], list[int]], max_steps: int, sizes: int
+    test: Sprt,
+    excess: float,
+    stream: Iterator[int],
+    tables: tuple[list[int], list[int]],
+    max_steps: int,
+    sizes: int,
+    start: tuple[int, int] = (0, 0),
 ) -> tuple[int, int]:
-    """The same by binomial jumps from alias tables."""
+    """The same by binomial jumps from alias tables, begun with (samples, ones)."""
     cut, alias = tables
     up, low = test.b_up + excess, test.b_low + excess
-    steps = ones = 0
+    steps, ones = start
     while steps < max_steps:
         position = ones * test.s_plus - (steps - ones) * test.s_minus
         slack = 1 - 1e-9

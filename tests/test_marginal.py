@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsmc_audit.audits.marginal import audit_marginal, detectable, exact_verdict, sampled_verdict, tail_counts
+from dpsmc_audit.mechanisms import Exponential, Laplace, Mechanism, NoNoise, Truncated
+from dpsmc_audit.notions.informed import average
+from dpsmc_audit.notions.marginal import Counts, MarginalLaw, count_runs, marginal_law, smoothed_law
+from dpsmc_audit.profiles import privacy_profile
+from dpsmc_audit.sprt import ParameterError, Sprt
+from tests.statistics import chi_square
+from tests.strategies import epsilons, mechanisms, sprts
+
+PAPER = Sprt(0.73, 0.01, 0.01)
+LAW = Exponential.private(PAPER, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "delta", "epsilon", "numbers", "tails"),
+    [
+        (0.01, 0.01, 0.01, (0.00822, 0.00703, 0.00608), ((365, 0.2549), (440, 0.1327), (501, 0.0820))),
+        (0.01, 0.03, 0.05, (0.03178, 0.02236, 0.01610), ((98, 0.6578), (123, 0.3845), (142, 0.2701))),
+        (0.01, 0.01, 0.05, (0.02636, 0.01468, 0.00809), ((325, 0.3636), (369, 0.2397), (398, 0.1829))),
+    ],
+)
+def test_what_one_released_time_tells(
+    alpha: float, delta: float, epsilon: float, numbers: tuple[float, ...], tails: tuple[tuple[int, float], ...]
+) -> None:
+    """Total variation, delta at epsilon and at 2 epsilon, ratios of {tau <= k}; computed by other code than ours."""
+    test = Sprt(0.73, delta, alpha)
+    law = marginal_law(test, Exponential.private(test, epsilon), 0.84, (1,))
+    found = law.leakage(np.array([epsilon, 2 * epsilon]), 0.01)
+    seen = (found.total_variation, found.profile.at(epsilon), found.profile.at(2 * epsilon))
+    assert seen == pytest.approx(numbers, abs=6e-6)
+    one, zero = (np.cumsum(p.sum(axis=0)) for p in (law.p1, law.p0))
+    for floor, (k, ratio) in zip((0.01, 0.05, 0.1), tails, strict=True):
+        assert math.log(one[k - 1] / zero[k - 1]) == pytest.approx(ratio, abs=6e-5)
+        best = law.best(floor)
+        assert best is not None
+        assert best.name in (f"tau <= {k}", f"tau <= {k} and H_null")
+
+
+@pytest.mark.parametrize(("p_phi", "free"), [(0.84, "delta_0_over_1"), (0.62, "delta_1_over_0")])
+@pytest.mark.parametrize("entry", [1, 30])
+@pytest.mark.parametrize("epsilon", [0.01, 0.1])
+def test_one_direction_holds_where_the_far_bound_is_negligible(
+    epsilon: float, entry: int, p_phi: float, free: str
+) -> None:
+    """tau with x_n = 0 at L is tau with x_n = 1 at L + c, so memoryless L give P_0 <= e^epsilon P_1; mirrored."""
+    law = marginal_law(PAPER, Exponential.private(PAPER, epsilon), p_phi, (entry,))
+    profile = privacy_profile(law.p1.ravel(), law.p0.ravel(), np.array([0.5 * epsilon, epsilon]))
+    assert getattr(profile, free)[1] < 1e-9
+    assert getattr(profile, free)[0] > 1e-3
+
+
+def test_two_entries_need_more_than_one() -> None:
+    """Group privacy: at distance 2 both directions need delta at epsilon, and one is free again at 2 epsilon."""
+    one, two = (marginal_law(PAPER, LAW, 0.84, entries) for entries in ((1,), (1, 5)))
+    grid = np.array([0.01, 0.02])
+    single, double = (privacy_profile(law.p1.ravel(), law.p0.ravel(), grid) for law in (one, two))
+    assert double.delta_1_over_0[0] > 2 * single.delta_1_over_0[0]
+    assert double.delta_0_over_1[0] > 1e-3
+    assert double.delta_0_over_1[1] < 1e-9
+
+
+@given(st.data(), sprts(finest=0.04), st.floats(0.1, 0.9), st.sets(st.integers(1, 30), min_size=1, max_size=2))
+@settings(max_examples=25, derandomize=True, deadline=None)
+def test_counted_and_smoothed_laws_follow_the_exact_one(
+    data: st.DataObject, test: Sprt, p_phi: float, entries: set[int]
+) -> None:
+    """Chi-square of the counts at level 1e-6; Rao-Blackwell's bins within 5.5 standard errors, all of them."""
+    law, chosen = data.draw(mechanisms(test)), tuple(sorted(entries))
+    exact = marginal_law(test, law, p_phi, chosen)
+    if exact.scatter > 2e-3:
+        return
+    counts = count_runs(test, law, p_phi, chosen, 5000, seed=5, max_steps=10**6).counts.sum(axis=0)
+    for seen, p in ((counts[0], exact.p1), (counts[1], exact.p0)):
+        side, tau = np.nonzero(seen)
+        repeats = seen[side, tau]
+        decision = np.array([1, 0, -1])[side]
+        assert chi_square(np.repeat(tau + 1, repeats), np.repeat(decision, repeats), p[0], p[1]) > 1e-6
+    width = max(1, int(counts.shape[2] / 10))
+    mean, error = smoothed_law(test, law, p_phi, chosen, 200, width, seed=5, max_steps=10**5)
+    assert mean.sum() == pytest.approx(2, abs=1e-6)
+    for found, spread, p in zip(mean, error, exact.binned(width), strict=True):
+        size = min(found.shape[1], p.shape[1])
+        solid = 200 * p[:, :size] > 10
+        off = np.abs(found[:, :size] - p[:, :size])[solid]
+        assert np.all(off <= 5.5 * spread[:, :size][solid] + exact.scatter + 1e-3)
+
+
+def test_averaged_informed_laws_are_no_more_than_the_marginal_one() -> None:
+    """An observer who knows more tells more: delta averaged over sequences is at least the marginal delta."""
+    grid = np.array([0.0, 0.01, 0.05])
+    informed = average(PAPER, LAW, 0.84, [1], 300, grid, seed=2).profile
+    marginal = marginal_law(PAPER, LAW, 0.84, (1,)).leakage(grid, 0.01).profile
+    assert np.all(informed.delta_1_over_0 >= marginal.delta_1_over_0 - 2e-4)
+
+
+def test_laplace_hides_more_and_truncated_noise_costs_less() -> None:
+    """delta(epsilon) of one released (tau, o): .0070 by Algorithm 2, .0003 by Laplace noise; exact."""
+    laplace, truncated = Laplace.private(PAPER, 0.01), Truncated.private(PAPER, 0.01)
+    grid = np.array([0.01])
+    delta = {law.name: marginal_law(PAPER, law, 0.84, (1,)).leakage(grid, 0.01).profile.at(0.01) for law in
+             (LAW, laplace, truncated)}  # fmt: skip
+    assert delta["laplace"] == pytest.approx(3.1e-4, abs=1e-5)
+    assert delta["laplace"] < 5e-4
+    assert delta["exponential"] == pytest.approx(0.0070, abs=5e-5)
+    assert delta["truncated"] < 0.5 * delta["exponential"]
+
+
+# --- verdicts -------------------------------------------------------------------------------------------------------
+
+
+def test_the_exact_audit_refutes_algorithm_2() -> None:
+    found = audit_marginal(PAPER, LAW, 0.84, 0.01, engine="exact")
+    assert found.verdict.verdict == "violated"
+    assert found.verdict.epsilon_lower == pytest.approx(0.2549, abs=1e-4)
+    assert found.verdict.delta_lower == pytest.approx(0.00703, abs=1e-5)
+    assert found.histogram.p1.sum() == pytest.approx(1, abs=1e-9)
+    assert set(found.histogram.decision) == {"H_null"}
+
+
+def test_the_sampled_audit_refutes_it_too_and_never_overclaims() -> None:
+    """20 seeds with 2 x 10^6 runs in all; the judged event's exact ratio is never exceeded (1 % each is allowed)."""
+    exact = marginal_law(PAPER, LAW, 0.84, (1,))
+    one, zero = (np.cumsum(p.sum(axis=0)) for p in (exact.p1, exact.p0))
+    over = 0
+    for seed in range(20):
+        found = audit_marginal(PAPER, LAW, 0.84, 0.01, runs=400_000, pairs=2, seed=seed, threads=2)
+        assert found.verdict.verdict == "violated"
+        assert found.verdict.witness is not None
+        k = int(found.verdict.witness.name.split()[2])
+        over += found.verdict.epsilon_lower > math.log(one[k - 1] / zero[k - 1])
+    assert over <= 1
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+def test_alarms_on_a_true_null_keep_to_their_level(confidence: float) -> None:
+    """Both members from one law, claimed epsilon tiny: 400 repetitions, at most the level and 3 sigma."""
+    test = Sprt(0.73, 0.03, 0.05)
+    law, alarms = Exponential.private(test, 0.3), 0
+    for seed in range(400):
+        two = [count_runs(test, law, 0.84, (1,), 500, seed=2 * seed + k, max_steps=10**6).counts for k in (0, 1)]
+        size = max(counts.shape[3] for counts in two)
+        same = np.concatenate([np.pad(c[:, :1], ((0, 0), (0, 0), (0, 0), (0, size - c.shape[3]))) for c in two], axis=1)
+        alarms += sampled_verdict(Counts(same, 500), 1e-9, 0.01, confidence).verdict == "violated"
+    level = 1 - confidence
+    assert alarms <= 400 * level + 3 * math.sqrt(400 * level * confidence)
+
+
+@given(st.data(), sprts(finest=0.08), epsilons, st.floats(0.1, 0.9))
+@settings(max_examples=25, deadline=None)
+def test_an_exact_verdict_agrees_with_the_profile(
+    data: st.DataObject, test: Sprt, epsilon: float, p_phi: float
+) -> None:
+    law = marginal_law(test, data.draw(mechanisms(test)), p_phi, (1,))
+    delta = privacy_profile(law.p1.ravel(), law.p0.ravel(), np.array([epsilon])).at(epsilon)
+    found = exact_verdict(law, epsilon, 0.01)
+    assert found.delta_lower <= delta + 1e-12
+    if found.verdict == "certified":
+        assert delta <= 1e-6
+    if found.verdict == "violated":
+        assert delta > 0
+        assert found.witness is not None
+        assert abs(found.witness.log_ratio) > epsilon
+
+
+def test_private_enough_is_certified() -> None:
+    nothing = [0.0, 0.0]
+    one, zero = np.array([[0.6, 0.4], nothing, nothing]), np.array([[0.5, 0.5], nothing, nothing])
+    law = MarginalLaw(one, zero, 0.0, 0.0, "made up")
+    assert exact_verdict(law, 0.3, 0.01).verdict == "certified"
+    assert exact_verdict(law, 0.1, 0.01).verdict == "violated"
+
+
+def test_without_noise_there_is_nothing_to_compare_but_times() -> None:
+    found = audit_marginal(PAPER, NoNoise(), 0.84, 0.01, engine="exact")
+    assert found.leakage.total_variation == pytest.approx(0.0549, abs=1e-4)
+
+
+@pytest.mark.parametrize("runs", [1000, 100_000])
+def test_what_is_called_detectable_is_detected(runs: int) -> None:
+    """An event of probability .05 with the stated ratio, in 200 repetitions: found in at least 86 % (0.9 - 2 sigma)."""
+    bound = detectable(runs, 0.05, 0.1, 0.99)
+    assert bound is not None
+    rng, found = np.random.default_rng(1), 0
+    for _ in range(200):
+        ones = rng.binomial(1, 0.05, (2, runs))
+        zeros = rng.binomial(1, 0.05 * math.exp(-bound), (2, runs))
+        counts = np.zeros((2, 2, 3, 2), np.int64)
+        for half in (0, 1):
+            counts[half, 0, 0] = ones[half].sum(), runs - ones[half].sum()
+            counts[half, 1, 0] = zeros[half].sum(), runs - zeros[half].sum()
+        found += sampled_verdict(Counts(counts, 2 * runs), 0.1, 0.05, 0.98).verdict == "violated"
+    assert found >= 0.86 * 200
+
+
+def test_tail_counts_are_counts_of_tails() -> None:
+    counts = Counts(np.arange(2 * 2 * 3 * 4).reshape(2, 2, 3, 4), 0)
+    tails = tail_counts(counts, 0, np.array([1, 3]))
+    seen = counts.counts[0, 0]
+    assert tails.one.tolist()[:2] == [int(seen[:, :1].sum()), int(seen[:, :3].sum())]
+    assert tails.one.tolist()[2:4] == [int(seen[0, :1].sum()), int(seen[0, :3].sum())]
+    assert tails.one.tolist()[8:10] == [int(seen[:, 1:].sum()), int(seen[:, 3:].sum())]
+
+
+def test_where_the_exact_law_is_too_dear_the_sampled_audit_goes_on() -> None:
+    found = audit_marginal(PAPER, LAW, 0.73, 0.01, runs=300, pairs=4, max_steps=5000)
+    assert found.exact is None
+    assert found.leakage_from == "sampled"
+    with pytest.raises(ParameterError, match="drift"):
+        audit_marginal(PAPER, LAW, 0.73, 0.01, engine="exact")
+
+
+@pytest.mark.parametrize("law", [LAW, Laplace(5.0, 2.0)])
+def test_results_depend_on_the_seed_alone(law: Mechanism) -> None:
+    first, second = (count_runs(PAPER, law, 0.84, (1,), 9000, seed=4, max_steps=10**6, threads=t) for t in (1, 3))
+    assert np.array_equal(first.counts, second.counts)
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [({"epsilon": 0.0}, "epsilon"), ({"floor": 0.0}, "floor"), ({"entry": []}, "entry"),
+     ({"entry": [1, 1]}, "different"),
+     ({"runs": 1}, "runs"), ({"bin_width": 0}, "bin_width"), ({"epsilons": []}, "epsilons")],
+)  # fmt: skip
+def test_impossible_requests_are_named(change: dict[str, object], word: str) -> None:
+    arguments = {"epsilon": 0.01} | change
+    with pytest.raises(ParameterError, match=word):
+        audit_marginal(PAPER, LAW, 0.84, **arguments)  # type: ignore[arg-type]
