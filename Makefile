@@ -18,4 +18,6 @@ table1:    ## Table 1 of the paper
 figures:   ## every figure in figures/ and the reference results behind it
 	python -m experiments.table1
 	python -m experiments.figure1
+	python -m experiments.counterexample
+	python -m experiments.attack
 check: lint types test
