@@ -9,7 +9,7 @@ from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.sprt import Sprt, require
 from dpsmc_audit.walks.averages import worst_errors
 
-__all__ = ["calibrated_center"]
+__all__ = ["calibrated_center", "center_of_mean"]
 
 _LONGEST = 2.0**40
 """Samples a run may need on average where a hypothesis begins: the largest cap on samples there is."""
@@ -52,3 +52,15 @@ def calibrated_center(test: Sprt, law: Callable[[float], Mechanism], scale: floa
     while _excess(test, law(center)) > 0.0:
         center += tolerance
     return center
+
+
+def center_of_mean(mean: Callable[[float], float], wanted: float, least: float, scale: float) -> float:
+    """The center from `least` on at which L has this mean; `least` where it is larger there already."""
+    from scipy.optimize import brentq
+
+    if mean(least) >= wanted:
+        return least
+    room = scale
+    while mean(least + room) < wanted:
+        room *= 2.0
+    return float(brentq(lambda center: mean(center) - wanted, least, least + room))

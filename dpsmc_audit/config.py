@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
 from hydra.core.config_store import ConfigStore
@@ -92,8 +93,10 @@ class Config:
         check_entries(self.entries, self.max_steps if self.task.name == "audit" else 2**40)
         check_floor(self.floor)
         _ = epsilon_grid(self.epsilon, self.epsilons) if self.epsilons is not None else None
-        needs = self.sequence is None or self.notion.name == "informed"
-        require(needs, f"sequence is for notion=informed alone, got notion={self.notion.name}")
+        asked = f"task={self.task.name} notion={self.notion.name}"
+        informed = self.task.name == "audit" and self.notion.name == "informed"
+        require(self.sequence is None or informed, f"sequence is for task=audit notion=informed, got {asked}")
+        require(self.sequence != "", "sequence must name a file")
         for name, least in (("runs", 1), ("max_steps", 1), ("pairs", 4), ("draws", 2)):
             require(getattr(self, name) >= least, f"{name} must be at least {least}, got {getattr(self, name)}")
         require(self.bin_width is None or self.bin_width >= 1, f"bin_width must be at least 1, got {self.bin_width}")
@@ -116,7 +119,7 @@ class Config:
     def test(self) -> Sprt:
         return Sprt(self.p, self.delta, self.alpha, self.alpha_fp, self.alpha_fn)
 
-    @property
+    @cached_property
     def law(self) -> Mechanism:
         noise = self.mechanism
         return mechanism_named(noise.name, self.test, self.epsilon, noise.distribution, noise.numbers)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpsmc_audit.sprt import ParameterError, Sprt, require
+from dpsmc_audit.sprt import Sprt, require
 
 __all__ = [
     "MECHANISMS",
@@ -178,7 +178,7 @@ class Truncated:
 
     No coin is needed, and no bound is so near that the first samples show. It costs a support gap, as Algorithm 2 has
     one, but of the small probability that L is within a changed sample of `lowest`. For the marginal observer it hides
-    more than `Laplace` for fewer samples, and more than Algorithm 2 for as many.
+    more than Algorithm 2 for as many samples.
 
     Examples
     --------
@@ -199,13 +199,24 @@ class Truncated:
 
     @classmethod
     def private(cls, test: Sprt, epsilon: float) -> Self:
-        """Scale ``c / epsilon``, room for ten changed samples, and the smallest center that keeps the error levels."""
-        from dpsmc_audit.calibration import calibrated_center
+        """Scale ``c / epsilon``, with the mean of Algorithm 2's L, or more where the error levels ask for it.
+
+        Kept is room for ten changed samples, or for half the bound if that is less.
+        """
+        from dpsmc_audit.calibration import calibrated_center, center_of_mean
 
         check_epsilon(cls.name, epsilon)
-        scale, lowest = test.step_sum / epsilon, min(test.floor + 10.0 * test.step_sum, 0.0)
-        center = calibrated_center(test, lambda center: cls(center, scale, lowest), scale, lowest)
+        scale, lowest = test.step_sum / epsilon, test.floor + min(10.0 * test.step_sum, -0.5 * test.floor)
+        as_long = center_of_mean(lambda center: cls(center, scale, lowest).mean, scale, lowest, scale)
+        center = calibrated_center(test, lambda center: cls(center, scale, lowest), scale, as_long)
         return cls(center, scale, lowest)
+
+    @property
+    def mean(self) -> float:
+        """E[L]: from ``E[L; L >= lowest]`` of the whole law, in units of the scale from its center."""
+        start = (self.lowest - self.center) / self.scale
+        part = 0.5 * (1.0 - start) * math.exp(start) if start < 0.0 else 0.5 * (1.0 + start) * math.exp(-start)
+        return self.center + self.scale * part / float(self._whole.survival(self.lowest))
 
     @property
     def _whole(self) -> Laplace:
@@ -277,14 +288,18 @@ def _frozen(distribution: str, arguments: tuple[tuple[str, float], ...]) -> Any:
     from scipy import stats
 
     family = getattr(stats, distribution, None)
-    require(hasattr(family, "ppf"), f"mechanism.distribution must be a distribution of scipy.stats, got {distribution}")
+    known = isinstance(family, (stats.rv_continuous, stats.rv_discrete))
+    require(known, f"mechanism.distribution must be a distribution of scipy.stats, got {distribution}")
     assert family is not None
+    shapes = [name.strip() for name in (family.shapes or "").split(",") if name.strip()]
+    takes = [*shapes, "loc", *(["scale"] if hasattr(family, "pdf") else [])]
     given = f"{distribution}({', '.join(f'{name}={value:g}' for name, value in arguments)})"
-    try:
-        law = family(**dict(arguments))
+    names = [name for name, _ in arguments]
+    fits = set(shapes) <= set(names) <= set(takes)
+    require(fits, f"mechanism law {given}: {distribution} takes {', '.join(takes)} (loc and scale may be left out)")
+    law = family(**dict(arguments))
+    with np.errstate(all="ignore"):
         middle = float(law.ppf(0.5))
-    except TypeError as error:
-        raise ParameterError(f"mechanism law {given}: {error}") from error
     require(math.isfinite(middle), f"mechanism law {given}: these arguments are outside the family's domain")
     return law
 
@@ -318,6 +333,10 @@ def mechanism_named(
     """The mechanism a configuration names, calibrated to the test and the privacy level."""
     if name == Law.name:
         require(distribution is not None, "mechanism=law needs mechanism.distribution, a distribution of scipy.stats")
-        return Law.of(f"{distribution}", **(arguments or {}))
+        law = Law.of(f"{distribution}", **(arguments or {}))
+        message = f"mechanism law {distribution}: no L leaves room between the bounds, a coin would decide every run"
+        require(float(law.survival(test.floor)) > 1e-6, message)
+        return law
+    require(distribution is None and not arguments, f"mechanism.distribution is for mechanism=law, got {name}")
     require(name in MECHANISMS, f"mechanism must be one of {', '.join([*MECHANISMS, Law.name])}, got {name}")
     return MECHANISMS[name].private(test, epsilon)

@@ -23,6 +23,7 @@ __all__ = [
     "best_tail",
     "check_floor",
     "epsilon_grid",
+    "factor",
     "largest",
     "privacy_profile",
     "total_variation",
@@ -104,6 +105,11 @@ def epsilon_grid(epsilon: float, given: Sequence[float] | None = None) -> FloatA
 def check_floor(floor: float) -> None:
     """Events of interest have a probability between 0 and 1."""
     require(0.0 < floor < 1.0, f"floor must lie in (0, 1), got {floor}")
+
+
+def factor(epsilon: float) -> float:
+    """``exp(epsilon)``, or a number that leaves nothing of any probability where that overflows."""
+    return math.exp(min(epsilon, 700.0))
 
 
 def _over(p: FloatArray, q: FloatArray, epsilon: float) -> float:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpsmc_audit.audits.informed import audit_informed
 from dpsmc_audit.evidence import bernstein_interval
 from dpsmc_audit.mechanisms import Exponential, Laplace, Mechanism, NoNoise
 from dpsmc_audit.notions.informed import (
@@ -17,7 +18,7 @@ from dpsmc_audit.notions.informed import (
     informed_law,
     lowest_record,
 )
-from dpsmc_audit.notions.sequences import oscillating_sequence, read_sequence, search_worst
+from dpsmc_audit.notions.sequences import oscillating_sequence, read_sequence
 from dpsmc_audit.sprt import ParameterError, Sprt
 from dpsmc_audit.walks.exact import exit_law
 from dpsmc_audit.walks.records import records_of
@@ -213,12 +214,21 @@ def test_a_sequence_too_long_is_an_error() -> None:
         oscillating_sequence(PAPER, Exponential.private(PAPER, 0.01), longest=1000)
 
 
-def test_the_search_keeps_the_worst() -> None:
+def test_the_audit_judges_the_worst_sequence_it_knows() -> None:
     law = Exponential.private(PAPER, 0.5)
-    assert search_worst(PAPER, law, 0.84, [1], 3, seed=1).path is None
-    few = search_worst(PAPER, law, 0.84, [1], 20, seed=1, coverage=0.1)
+    found = audit_informed(PAPER, law, 0.84, 0.5, sequences=20)
+    assert found.oscillating is not None
+    assert found.verdict.delta_lower > 0.99
+    assert found.worst == "a sequence made to be the worst"
     drawn = [draw_pair(PAPER, law, 0.84, path, [1], seed=1).total_variation for path in range(20)]
-    assert few.law.total_variation >= max(drawn)
+    assert found.law.total_variation == max(drawn)
+
+
+def test_a_sequence_that_ends_too_early_certifies_nothing() -> None:
+    found = audit_informed(PAPER, Exponential.private(PAPER, 0.5), 0.84, 0.5, sequence=np.array([1, 0, 1, 1, 0]))
+    assert found.verdict.verdict == "consistent"
+    assert "outlast" in found.sentence
+    assert found.law.running == (1.0, 1.0)
 
 
 # --- sequences from files -------------------------------------------------------------------------------------------

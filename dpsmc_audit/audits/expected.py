@@ -27,7 +27,14 @@ from dpsmc_audit.audits.verdicts import (
 )
 from dpsmc_audit.evidence import check_confidence
 from dpsmc_audit.mechanisms import Mechanism
-from dpsmc_audit.notions.expected import ExpectedLaw, SupportGap, expected_law, forced_moments, output_sensitivity
+from dpsmc_audit.notions.expected import (
+    ExpectedLaw,
+    SupportGap,
+    bins_between,
+    expected_law,
+    forced_moments,
+    output_sensitivity,
+)
 from dpsmc_audit.profiles import Leakage, best_tail, check_floor, epsilon_grid, privacy_profile, total_variation
 from dpsmc_audit.sprt import Sprt, check_entries, in_order, require
 from dpsmc_audit.walks.pairs import draw_excess, pair_sums
@@ -123,9 +130,16 @@ def auto_bin_width(test: Sprt, mechanism: Mechanism, p_phi: float) -> int:
 
 
 def expected_leakage(law: ExpectedLaw, epsilons: FloatArray, floor: float) -> Leakage:
-    """Of the averages, in the law's bins."""
-    p1, p0 = law.probabilities()
-    edges = np.append(law.edges[1:], math.inf)
+    """Of the averages, in the law's bins and, where there is a support gap, with an edge at its integer."""
+    edges, tail_1, tail_0 = law.edges, law.tail_1, law.tail_0
+    if law.gap.integer is not None and law.gap.integer not in edges:
+        place = int(np.searchsorted(edges, law.gap.integer))
+        early_1 = law.start_1.value < law.start_0.value
+        ends = (1.0 - law.gap.below, 1.0) if early_1 else (1.0, 1.0 - law.gap.below)
+        edges = np.insert(edges, place, float(law.gap.integer))
+        tail_1, tail_0 = (np.insert(tail, place, end) for tail, end in zip((tail_1, tail_0), ends, strict=True))
+    p1, p0 = bins_between(tail_1), bins_between(tail_0)
+    edges = np.append(edges[1:], math.inf)
 
     def named(k: int, beyond: bool) -> str:
         return f"average termination time {'>=' if beyond else '<'} {edges[k - 1]:g}"

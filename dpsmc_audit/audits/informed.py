@@ -18,12 +18,15 @@ from dpsmc_audit.evidence import BoundedMean, check_confidence
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.notions.informed import InformedAverage, InformedLaw, average, given_sequence
 from dpsmc_audit.notions.sequences import oscillating_sequence, read_sequence
-from dpsmc_audit.profiles import Event, Leakage, check_floor, epsilon_grid
+from dpsmc_audit.profiles import Event, Leakage, check_floor, epsilon_grid, factor
 from dpsmc_audit.sprt import ParameterError, Sprt, check_entries, in_order, require
 
 __all__ = ["InformedAudit", "OutcomeHistogram", "audit_informed"]
 
 FloatArray = NDArray[np.float64]
+
+_RUNNING = 1e-6
+"""What runs on after the last sample with more than this probability might still violate the claim."""
 
 _DECISIONS = np.array(["H_alt", "H_null", "running"])
 
@@ -49,10 +52,10 @@ class OutcomeHistogram:
 
 @dataclass(frozen=True, eq=False)
 class InformedAudit:
-    """What the audit found on a given sequence, or on random ones: averages, and the worst (`law`).
+    """What the audit found on a given sequence, or on random ones and the one made to be the worst.
 
-    `worst` tells where the worst sequence came from; `oscillating` is the total variation of the sequence made to be
-    the worst, None where it would be too long.
+    `law` and `histogram` are of the given sequence, or of the drawn one that is told apart best; `oscillating` is the
+    law of the sequence made to be the worst, None where it would be too long. The verdict is on the worst of them.
     """
 
     test: Sprt
@@ -65,10 +68,11 @@ class InformedAudit:
     verdict: Verdict
     histogram: OutcomeHistogram
     law: InformedLaw
+    shown: str
     worst: str
     leakage: Leakage
     averages: InformedAverage | None
-    oscillating: float | None
+    oscillating: InformedLaw | None
     seconds: float = field(compare=False)
 
     @property
@@ -77,43 +81,45 @@ class InformedAudit:
         claim = f"the claimed epsilon = {self.epsilon:g}"
         if self.verdict.verdict == "certified":
             return f"certified on {self.worst}: every outcome's ratio is within {claim}"
-        assert self.verdict.witness is not None
-        reveal = max(self.law.reveal_1, self.law.reveal_0)
+        running = max(self.law.running)
+        if self.verdict.verdict == "consistent":
+            return f"undecided: no violation of {claim} on {self.worst}, but {running:.3g} of the runs outlast it"
         text = f"violated on {self.worst}: delta is at least {self.verdict.delta_lower:.4g} at {claim}"
-        if reveal > 0.0:
-            text += f"; with probability {reveal:.4g} the outcome reveals the sample with certainty"
         if self.averages is not None:
             mean = max(self.averages.reveal_1.mean, self.averages.reveal_0.mean)
-            text += f" (on average over random sequences: {mean:.4g})"
-        if self.oscillating is not None:
-            text += f". A sequence made to be the worst has total variation {self.oscillating:.4f}"
+            text += f". On random sequences the outcome reveals the sample with certainty with probability {mean:.4g}"
+        elif max(self.law.reveal_1, self.law.reveal_0) > 0.0:
+            reveal = max(self.law.reveal_1, self.law.reveal_0)
+            text += f"; with probability {reveal:.4g} the outcome reveals the sample with certainty"
         return text
 
     def as_dict(self) -> dict[str, Any]:
         """The content of ``result.json``, parameters apart."""
-        averages = self.averages
+        averages, one, zero = self.averages, *self.law.running
         numbers: dict[str, Any] = {"reveal_1": self.law.reveal_1, "reveal_0": self.law.reveal_0}
         if averages is not None:
             numbers = {
                 **_with_interval("reveal_1", averages.reveal_1),
                 **_with_interval("reveal_0", averages.reveal_0),
-                **_with_interval("informed_total_variation", averages.total_variation),
+                **_with_interval("average_total_variation", averages.total_variation),
                 "sequences": averages.sequences,
                 "unfinished": averages.capped,
             }
         return {
             **self.verdict.as_dict(),
             "epsilon_claimed": self.epsilon,
-            "confidence": self.confidence,
+            "confidence": 1.0 if averages is None else self.confidence,
             "sentence": self.sentence,
             **self.leakage.as_dict(self.epsilon),
             **numbers,
             "worst_sequence": self.worst,
-            "worst_reveal_1": self.law.reveal_1,
-            "worst_reveal_0": self.law.reveal_0,
-            "worst_total_variation": self.law.total_variation,
-            "worst_finite_log_ratio": self.law.worst_ratio,
-            "oscillating_total_variation": self.oscillating,
+            "shown_sequence": self.shown,
+            "shown_reveal_1": self.law.reveal_1,
+            "shown_reveal_0": self.law.reveal_0,
+            "shown_total_variation": self.law.total_variation,
+            "shown_largest_finite_log_ratio": self.law.worst_ratio,
+            "shown_running": {"x_n = 1": one, "x_n = 0": zero},
+            "oscillating_total_variation": None if self.oscillating is None else self.oscillating.total_variation,
             "seconds": self.seconds,
         }
 
@@ -124,15 +130,15 @@ def _with_interval(name: str, value: BoundedMean) -> dict[str, Any]:
 
 def informed_verdict(law: InformedLaw, epsilon: float) -> Verdict:
     """Of one sequence, exactly: any outcome whose ratio exceeds the claim is a violation."""
-    factor = math.exp(min(epsilon, 700.0))
+    times = factor(epsilon)
     sides = ((law.p1, law.p0), (law.p0, law.p1))
-    deltas = [float(np.maximum(p - factor * q, 0.0).sum()) for p, q in sides]
+    deltas = [float(np.maximum(p - times * q, 0.0).sum()) for p, q in sides]
     which = int(np.argmax(deltas))
     bound = math.inf if max(law.reveal_1, law.reveal_0) > 1e-12 else law.worst_ratio
     if bound <= epsilon + 1e-9 and max(deltas) <= 1e-12:
-        return Verdict("certified", bound, 0.0, None)
+        return Verdict("certified" if max(law.running) <= _RUNNING else "consistent", bound, 0.0, None)
     p, q = sides[which]
-    event = p > factor * q
+    event = p > times * q
     name = f"one of {int(event.sum())} outcomes that are likelier with x_n = {1 - which}"
     witness = Event(name, float(law.p1[event].sum()), float(law.p0[event].sum()))
     return Verdict("violated", bound, deltas[which], witness)
@@ -159,7 +165,7 @@ def audit_informed(
     *,
     entry: int | Sequence[int] = 1,
     engine: Engine = "monte_carlo",
-    sequence: str | Path | None = None,
+    sequence: str | Path | NDArray[np.integer] | None = None,
     sequences: int = 500,
     seed: int = 1,
     max_steps: int = 10_000_000,
@@ -170,15 +176,15 @@ def audit_informed(
 ) -> InformedAudit:
     """Audit standard differential privacy: all samples but the entries are known, only L is random.
 
-    With a file of 0s and 1s (`sequence`) that one is audited, exactly. Else `sequences` random ones are drawn, each of
-    them audited exactly and the numbers averaged, and beside them stands the sequence made to be the worst.
+    With a sequence (an array, or a file of 0s and 1s) that one is audited, exactly. Else `sequences` random ones are
+    drawn, each of them audited exactly and the numbers averaged; beside them stands the one made to be the worst.
 
     Examples
     --------
     >>> from dpsmc_audit.mechanisms import Exponential
     >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
     >>> found = audit_informed(test, Exponential.private(test, 0.1), 0.84, epsilon=0.1, sequences=50)
-    >>> found.verdict.verdict, round(found.averages.reveal_1.mean, 2), round(found.oscillating, 3)
+    >>> found.verdict.verdict, round(found.averages.reveal_1.mean, 2), round(found.oscillating.total_variation, 3)
     ('violated', 0.08, 0.999)
     """
     check_confidence(confidence)
@@ -189,26 +195,29 @@ def audit_informed(
     started = time.perf_counter()
     averages: InformedAverage | None = None
     if sequence is not None:
-        law, worst = given_sequence(test, mechanism, read_sequence(sequence, entries), entries), "the given sequence"
+        bits = read_sequence(sequence, entries) if isinstance(sequence, (str, Path)) else np.asarray(sequence)
+        law, shown = given_sequence(test, mechanism, bits, entries), "the given sequence"
         leakage = Leakage(law.profile(grid), law.total_variation, best_outcome(law, floor))
     else:
         message = "notion=informed averages over drawn sequences: use engine=monte_carlo, or give sequence=FILE"
         require(engine != "exact", message)
         options: dict[str, Any] = {"seed": seed, "max_steps": max_steps, "confidence": confidence}
         averages = average(test, mechanism, p_phi, entries, sequences, grid, progress=progress, **options)
-        law, worst = averages.worst, f"random sequence {averages.worst_path}"
+        law, shown = averages.worst, f"random sequence {averages.worst_path}, the worst of {sequences}"
         leakage = Leakage(averages.profile, averages.total_variation.mean, best_outcome(law, floor))
-    verdict = informed_verdict(law, epsilon)
-    apart = _oscillating(test, mechanism, entries) if sequence is None else None
+    made = _oscillating(test, mechanism, entries) if sequence is None else None
+    verdict, worst = informed_verdict(law, epsilon), shown
+    if made is not None and made.total_variation > law.total_variation:
+        verdict, worst = informed_verdict(made, epsilon), "a sequence made to be the worst"
     claim = (test, mechanism, p_phi, epsilon, entries, engine, confidence)
     histogram, seconds = OutcomeHistogram.of(law, epsilon), time.perf_counter() - started
-    return InformedAudit(*claim, verdict, histogram, law, worst, leakage, averages, apart, seconds)
+    return InformedAudit(*claim, verdict, histogram, law, shown, worst, leakage, averages, made, seconds)
 
 
-def _oscillating(test: Sprt, mechanism: Mechanism, entries: tuple[int, ...]) -> float | None:
-    """Total variation of the sequence made to be the worst, if it is not too long."""
+def _oscillating(test: Sprt, mechanism: Mechanism, entries: tuple[int, ...]) -> InformedLaw | None:
+    """The law of the sequence made to be the worst, if that is not too long."""
     try:
         bits = oscillating_sequence(test, mechanism, entries, longest=5_000_000)
     except ParameterError:
         return None
-    return given_sequence(test, mechanism, bits, entries).total_variation
+    return given_sequence(test, mechanism, bits, entries)

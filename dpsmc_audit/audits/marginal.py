@@ -15,8 +15,17 @@ from dpsmc_audit.audits.expected import Engine
 from dpsmc_audit.audits.verdicts import Verdict, log_ratio
 from dpsmc_audit.evidence import TailCounts, check_confidence, delta_lower_bound, epsilon_lower_bound
 from dpsmc_audit.mechanisms import Mechanism
-from dpsmc_audit.notions.marginal import NAMES, SIDES, Counts, MarginalLaw, count_runs, marginal_law, smoothed_law
-from dpsmc_audit.profiles import Event, Leakage, check_floor, epsilon_grid
+from dpsmc_audit.notions.marginal import (
+    NAMES,
+    SIDES,
+    Counts,
+    MarginalLaw,
+    affordable_pairs,
+    count_runs,
+    marginal_law,
+    smoothed_law,
+)
+from dpsmc_audit.profiles import Event, Leakage, check_floor, epsilon_grid, factor
 from dpsmc_audit.sprt import ParameterError, Sprt, check_entries, in_order, require
 
 __all__ = ["JointHistogram", "MarginalAudit", "audit_marginal"]
@@ -79,6 +88,8 @@ class MarginalAudit:
         how = "exactly" if self.engine == "exact" else f"at {100 * self.confidence:g} % confidence"
         if found.verdict == "certified":
             return f"certified: no event of one released (tau, o) needs a delta above {CERTIFIED:g} at {claim}"
+        if found.verdict == "consistent" and self.engine == "exact":
+            return f"undecided: the law is known to ±{self.numerical_error:.2g}, too little for {claim}"
         if found.verdict == "consistent":
             could = "" if found.detectable is None else f"; an epsilon of {found.detectable:.3g} would have shown"
             return f"consistent with {claim}: no violation found {how}{could}"
@@ -120,24 +131,32 @@ def exact_verdict(law: MarginalLaw, epsilon: float, floor: float) -> Verdict:
     without a floor it would be infinite and say little.
     """
     best = law.best(floor)
-    bound = 0.0
-    if best is not None:
-        likely, other = max(best.p1, best.p0) - law.error, min(best.p1, best.p0) + law.error
-        bound = max(math.log(likely / other), 0.0) if likely > 0.0 and other > 0.0 else 0.0
+    bound, tail = _surely(best, epsilon, law.error)
     one, zero = law.p1.ravel(), law.p0.ravel()
-    factor, witness, delta = math.exp(min(epsilon, 700.0)), None, 0.0
+    times, witness, delta = factor(epsilon), None, 0.0
     for p, q in ((one, zero), (zero, one)):
-        event = p > factor * q
-        share = float((p - factor * q)[event].sum())
+        event = p > times * q
+        share = float((p - times * q)[event].sum())
         if share >= delta:
             name = f"one of the {int(event.sum())} values of (tau, o) whose ratio exceeds e^epsilon"
             delta, witness = share, Event(name, float(one[event].sum()), float(zero[event].sum()))
-    off = (1.0 + factor) * law.scatter
-    lower = max(delta - off, 0.0)
+    off = (1.0 + times) * law.scatter
+    lower = max(delta - off, tail, 0.0)
     if bound > epsilon or lower > CERTIFIED:
         shown = best if best is not None and bound > epsilon else witness
         return Verdict("violated", bound, lower, shown)
     return Verdict("certified" if delta + off <= CERTIFIED else "consistent", bound, 0.0, None)
+
+
+def _surely(event: Event | None, epsilon: float, error: float) -> tuple[float, float]:
+    """What one event says of epsilon and of delta when both its probabilities are off by as much as they may be."""
+    if event is None:
+        return 0.0, 0.0
+    likely, other = max(event.p1, event.p0) - error, min(event.p1, event.p0) + error
+    if likely <= 0.0:
+        return 0.0, 0.0
+    bound = math.inf if other <= 0.0 else max(math.log(likely / other), 0.0)
+    return bound, max(likely - factor(epsilon) * other, 0.0)
 
 
 def auto_width(p1: FloatArray, p0: FloatArray) -> int:
@@ -152,7 +171,7 @@ def exact_histogram(law: MarginalLaw, width: int, epsilon: float) -> JointHistog
     p1, p0 = law.binned(width)
     ratio = log_ratio(p1, p0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        error = law.error / p1 + law.error / p0
+        error = np.where(np.isinf(ratio), 0.0, law.error / p1 + law.error / p0)
         outside = np.abs(ratio) - error > epsilon + 1e-9
         low, high = ratio - error, ratio + error
     unknown = np.full(p1.shape, math.nan)
@@ -286,7 +305,7 @@ def audit_marginal(
     *,
     entry: int | Sequence[int] = 1,
     engine: Engine = "monte_carlo",
-    runs: int = 10_000,
+    runs: int = 1_000_000,
     pairs: int = 500,
     bin_width: int | None = None,
     seed: int = 1,
@@ -332,7 +351,8 @@ def audit_marginal(
     counts = count_runs(test, mechanism, p_phi, entries, runs, threads=threads, progress=progress, **options)
     known = counts.law() if law is None else law
     width = bin_width or auto_width(known.p1, known.p0)
-    smooth, _ = smoothed_law(test, mechanism, p_phi, entries, pairs, width, **options)
+    few = min(pairs, affordable_pairs(test, mechanism, p_phi))
+    smooth, _ = smoothed_law(test, mechanism, p_phi, entries, few, width, **options)
     histogram = sampled_histogram(counts, law, smooth, width, epsilon, confidence)
     verdict = sampled_verdict(counts, epsilon, floor, confidence)
     error, seconds = math.nan if law is None else law.scatter, time.perf_counter() - started

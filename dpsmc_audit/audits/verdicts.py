@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpsmc_audit.evidence import student_quantile
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.notions.expected import ExpectedLaw
-from dpsmc_audit.profiles import Event
+from dpsmc_audit.profiles import Event, factor
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks.pairs import PairSums, pair_times
 
@@ -31,6 +31,9 @@ FloatArray = NDArray[np.float64]
 
 _KNOWN = 1e-8
 """Bins with less probability than this are left out of exact verdicts."""
+
+_NOTHING = 1e-12
+"""A support gap of this probability is rounding."""
 
 FEWEST_PAIRS = 200
 """A sampled verdict needs this many pairs: its bound is asymptotic, and rare sequences need a chance to show."""
@@ -96,9 +99,9 @@ def _delta(p1: FloatArray, p0: FloatArray, epsilon: float, unsure: FloatArray) -
 
     Each bin counts with what is left of it when both probabilities are off by as much as they are `unsure`.
     """
-    factor = math.exp(epsilon)
-    slack = unsure * (1.0 + factor)
-    return float(max(np.maximum(p1 - factor * p0 - slack, 0.0).sum(), np.maximum(p0 - factor * p1 - slack, 0.0).sum()))
+    times = factor(epsilon)
+    slack = unsure * (1.0 + times)
+    return float(max(np.maximum(p1 - times * p0 - slack, 0.0).sum(), np.maximum(p0 - times * p1 - slack, 0.0).sum()))
 
 
 def exact_verdict(law: ExpectedLaw, epsilon: float) -> Verdict:
@@ -109,7 +112,7 @@ def exact_verdict(law: ExpectedLaw, epsilon: float) -> Verdict:
     surely = np.where(known, ratio - error, 0.0)
     worst = int(np.argmax(surely))
     delta = _delta(p1, p0, epsilon, 2.0 * law.tail_error * np.maximum(law.tail_1, law.tail_0))
-    if law.gap.integer is not None:
+    if law.gap.integer is not None and law.gap.below > _NOTHING:
         one_early = law.start_1.value < law.start_0.value
         p = (law.gap.below, 0.0) if one_early else (0.0, law.gap.below)
         event = f"average termination time below {law.gap.integer}"

@@ -20,7 +20,7 @@ from dpsmc_audit.walks.exact import Exact, Steps, cells_needed, exit_law, walk_u
 from dpsmc_audit.walks.ladder import MeanPassage
 from dpsmc_audit.walks.overshoot import BUDGET, overshoots, turned_up
 
-__all__ = ["ExpectedLaw", "SupportGap", "expected_law", "forced_moments", "output_sensitivity"]
+__all__ = ["ExpectedLaw", "SupportGap", "bins_between", "expected_law", "forced_moments", "output_sensitivity"]
 
 FloatArray = NDArray[np.float64]
 
@@ -74,18 +74,19 @@ class ExpectedLaw:
 
     def probabilities(self) -> tuple[FloatArray, FloatArray]:
         """P_1 and P_0 of the bins ``[edges[i], edges[i + 1])``, the last one open."""
-        return _bins(self.tail_1), _bins(self.tail_0)
+        return bins_between(self.tail_1), bins_between(self.tail_0)
 
     def log_ratio_error(self) -> FloatArray:
         """Numerical error of ``ln(P_1 / P_0)`` in each bin."""
         total = np.zeros(self.edges.size)
         for tail in (self.tail_1, self.tail_0):
             either = tail + np.append(tail[1:], 0.0)
-            total += self.tail_error * either / np.maximum(_bins(tail), 1e-300)
+            total += self.tail_error * either / np.maximum(bins_between(tail), 1e-300)
         return total
 
 
-def _bins(tail: FloatArray) -> FloatArray:
+def bins_between(tail: FloatArray) -> FloatArray:
+    """Probabilities between edges from those beyond each; the last one is open."""
     return np.maximum(-np.diff(np.append(tail, 0.0)), 0.0)
 
 

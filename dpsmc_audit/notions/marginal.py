@@ -24,7 +24,7 @@ from dpsmc_audit.walks.exact import TerminationLaw
 from dpsmc_audit.walks.laws import exact_law
 from dpsmc_audit.walks.monte_carlo import ALT, NULL, UNFINISHED, derived, draw_blocks
 
-__all__ = ["Counts", "MarginalLaw", "count_runs", "marginal_law", "smoothed_law"]
+__all__ = ["Counts", "MarginalLaw", "affordable_pairs", "count_runs", "marginal_law", "smoothed_law"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -178,6 +178,13 @@ def _tally(half: IntArray, side: IntArray, tau: IntArray, size: int) -> IntArray
     """How often each (half, side, tau) occurs."""
     cell = (half * 3 + side) * size + tau - 1
     return np.bincount(cell, minlength=6 * size).reshape(2, 3, size)
+
+
+def affordable_pairs(test: Sprt, mechanism: Mechanism, p_phi: float) -> int:
+    """How many pairs can be followed to the end of L in seconds: with a tiny epsilon that is millions of samples."""
+    reach = max(test.b_up, test.b_low) + abs(float(mechanism.quantile(1.0 - 1e-12)))
+    samples = min(test.wald(p_phi, reach).samples, 1e15)
+    return max(2, int(1e8 / samples))
 
 
 def smoothed_law(

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.mechanisms import Mechanism
-from dpsmc_audit.notions.informed import InformedLaw, draw_pair, given_sequence, lowest_record
+from dpsmc_audit.notions.informed import lowest_record
 from dpsmc_audit.sprt import ParameterError, Sprt, in_order, require
 
-__all__ = ["WorstSequence", "oscillating_sequence", "read_sequence", "search_worst"]
+__all__ = ["oscillating_sequence", "read_sequence"]
 
 Bits = NDArray[np.int8]
 
@@ -116,6 +115,7 @@ def oscillating_sequence(
     Examples
     --------
     >>> from dpsmc_audit.mechanisms import Exponential
+    >>> from dpsmc_audit.notions.informed import given_sequence
     >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
     >>> law = Exponential.private(test, 0.1)
     >>> bits = oscillating_sequence(test, law)
@@ -135,42 +135,3 @@ def oscillating_sequence(
         made.push(0)
         require(made.steps <= longest, f"the sequence needs more than {longest} samples for a coverage of {coverage:g}")
     return np.concatenate(made.bits)
-
-
-@dataclass(frozen=True, eq=False)
-class WorstSequence:
-    """The pair told apart best: a drawn sequence, with its number, or the oscillating one (`path` is None)."""
-
-    path: int | None
-    samples: int
-    law: InformedLaw
-
-
-def search_worst(
-    test: Sprt,
-    mechanism: Mechanism,
-    p_phi: float,
-    entries: Sequence[int],
-    sequences: int,
-    *,
-    seed: int,
-    max_steps: int = 10**7,
-    coverage: float = 0.999,
-) -> WorstSequence:
-    """The largest total variation among drawn sequences and the oscillating one; the latter at most `max_steps` long.
-
-    Examples
-    --------
-    >>> from dpsmc_audit.mechanisms import Exponential
-    >>> test = Sprt(p=0.73, delta=0.03, alpha=0.01)
-    >>> found = search_worst(test, Exponential.private(test, 0.1), 0.84, [1], 5, seed=1)
-    >>> found.path is None, found.law.total_variation > 0.998
-    (True, True)
-    """
-    drawn = (
-        draw_pair(test, mechanism, p_phi, path, entries, seed=seed, max_steps=max_steps) for path in range(sequences)
-    )
-    found = [WorstSequence(path, int(law.tau[-1]), law) for path, law in enumerate(drawn)]
-    bits = oscillating_sequence(test, mechanism, entries, coverage, max_steps)
-    found.append(WorstSequence(None, bits.size, given_sequence(test, mechanism, bits, entries)))
-    return max(found, key=lambda worst: worst.law.total_variation)

@@ -12,9 +12,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dpsmc_audit.audits.expected import Audit
-from dpsmc_audit.report.style import BLUE, GREEN, GREY, RED, new_figure, tidy
+from dpsmc_audit.mechanisms import Law, Mechanism
+from dpsmc_audit.profiles import factor
+from dpsmc_audit.report.style import BLUE, GREEN, GREY, ORANGE, RED, new_figure, tidy
 
-__all__ = ["audit_figure", "save", "sweep_figure"]
+__all__ = ["audit_figure", "points_in_frame", "save", "setting", "sweep_figure", "two_histograms"]
 
 
 def save(figure: Figure, path: Path, suffixes: Sequence[str] = ("png", "pdf")) -> None:
@@ -31,19 +33,25 @@ def audit_figure(audit: Audit) -> Figure:
     shown = _shown(audit)
     _histograms(above, audit, shown)
     _ratios(below, audit, shown)
-    test = audit.test
-    figure.legend(*below.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8.5, frameon=False)
-    figure.suptitle(
-        rf"$p$={test.p:g}, $p_\varphi$={audit.p_phi:g}, $\alpha$={test.alpha:g}, $\delta$={test.delta:g}, "
-        rf"$\varepsilon$={audit.epsilon:g}, $n$={entries_text(audit.entries)}, "
-        f"mechanism {audit.mechanism.name}, {_how(audit)}",
-        fontsize=9.5,
-    )
+    figure.legend(*below.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8.5, frameon=False)
+    figure.suptitle(f"{setting(audit)}, {_how(audit)}", fontsize=9.5)
     return figure
 
 
-def entries_text(entries: Sequence[int]) -> str:
-    return ", ".join(str(entry) for entry in entries)
+def setting(audit: Any) -> str:
+    """The parameters of any audit, in one line."""
+    test, entries = audit.test, ", ".join(str(entry) for entry in audit.entries)
+    levels = rf"$\alpha$={test.fp:g}" if test.fp == test.fn else rf"$\alpha$={test.fp:g}, {test.fn:g}"
+    return (
+        rf"$p$={test.p:g}, $p_\varphi$={audit.p_phi:g}, {levels}, $\delta$={test.delta:g}, "
+        rf"$\varepsilon$={audit.epsilon:g}, $n$={entries}, {_noise(audit.mechanism)}"
+    )
+
+
+def _noise(mechanism: Mechanism) -> str:
+    if isinstance(mechanism, Law):
+        return f"L {mechanism.distribution}({', '.join(f'{name}={value:g}' for name, value in mechanism.arguments)})"
+    return f"mechanism {mechanism.name}"
 
 
 def _how(audit: Audit) -> str:
@@ -58,16 +66,37 @@ def _shown(audit: Audit) -> np.ndarray:
 
 def _histograms(axes: Axes, audit: Audit, shown: np.ndarray) -> None:
     h = audit.histogram
-    edges = np.append(h.lo[shown], h.hi[shown][-1])
-    factor = math.exp(audit.epsilon)
-    axes.stairs(h.p0[shown], edges, fill=True, color=BLUE, label=r"$x_n=0$ (sample $n$ violates the specification)")
-    axes.stairs(h.p1[shown], edges, color=RED, linewidth=1.6, label=r"$x_n=1$ (it satisfies the specification)")
-    for k, bound in enumerate((1.0 / factor, factor)):
-        label = r"tolerance $e^{\pm\varepsilon}$ times $x_n=1$" if k == 0 else None
-        axes.stairs(h.p1[shown] * bound, edges, color=GREEN, linestyle="--", linewidth=1.0, label=label)
+    two_histograms(axes, h.lo[shown], h.hi[0] - h.lo[0], h.p1[shown], h.p0[shown], audit.epsilon)
     axes.set_ylabel(f"probability per bin of {h.hi[0] - h.lo[0]:g} samples")
     axes.legend(fontsize=8.5, frameon=False)
     tidy(axes)
+
+
+def two_histograms(axes: Axes, lo: np.ndarray, width: float, p1: np.ndarray, p0: np.ndarray, epsilon: float) -> None:
+    """Both members and the tolerance around x_n = 1; bins that are not listed are empty."""
+    place = np.rint((lo - lo[0]) / width).astype(int)
+    one, zero = np.zeros(place[-1] + 1), np.zeros(place[-1] + 1)
+    one[place], zero[place] = p1, p0
+    edges = lo[0] + width * np.arange(one.size + 1)
+    axes.stairs(zero, edges, fill=True, color=BLUE, label=r"$x_n=0$ (sample $n$ violates the specification)")
+    axes.stairs(one, edges, color=RED, linewidth=1.5, label=r"$x_n=1$ (it satisfies the specification)")
+    for k, bound in enumerate((1.0 / factor(epsilon), factor(epsilon))):
+        label = r"tolerance $e^{\pm\varepsilon}$ times $x_n=1$" if k == 0 else None
+        axes.stairs(one * bound, edges, color=GREEN, linestyle="--", linewidth=1.0, label=label)
+    axes.set_ylim(0.0, 1.15 * max(one.max(), zero.max()))
+
+
+def points_in_frame(axes: Axes, x: np.ndarray, y: np.ndarray, limit: float, label: str, **style: Any) -> None:
+    """Points inside the frame as they are; those beyond it as open triangles at its edge that say so."""
+    inside = np.abs(y) <= limit
+    axes.plot(x[inside], y[inside], label=label, **style)
+    name: str | None = f"{label.split(',', maxsplit=1)[0]}, beyond the frame"
+    for sign, marker in ((1.0, "^"), (-1.0, "v")):
+        beyond = ~np.isnan(y) & (sign * y > limit)
+        if np.any(beyond):
+            y_edge = np.full(beyond.sum(), sign * limit)
+            axes.plot(x[beyond], y_edge, marker, color=style["color"], mfc="none", label=name)
+            name = None
 
 
 def _ratios(axes: Axes, audit: Audit, shown: np.ndarray) -> None:
@@ -80,15 +109,14 @@ def _ratios(axes: Axes, audit: Audit, shown: np.ndarray) -> None:
     finite = np.isfinite(ratio)
     if audit.engine != "exact":
         low, high = (np.clip(x[shown][finite], -limit, limit) for x in (h.log_ratio_low, h.log_ratio_high))
-        clipped = np.clip(ratio[finite], -limit, limit)
-        errors = np.maximum([clipped - low, high - clipped], 0.0)
         label = f"sampled, {100 * audit.confidence:g} % interval"
-        axes.errorbar(middle[finite], clipped, errors, fmt="o", ms=3, lw=0.8, color="black", label=label)
+        axes.vlines(middle[finite], low, high, color="black", lw=0.8)
+        points_in_frame(axes, middle[finite], ratio[finite], limit, label, marker="o", ls="", ms=3, color="black")
     known = np.isfinite(exact)
-    axes.plot(middle[known], np.clip(exact[known], -limit, limit), "x", color=RED, ms=5, label="exact")
-    for x, value in zip(middle[~finite], ratio[~finite], strict=True):
-        if not math.isnan(value):
-            _point_out(axes, x, math.copysign(limit, value), audit)
+    points_in_frame(axes, middle[known], exact[known], limit, "exact", marker="x", ls="", ms=5, color=RED)
+    infinite = np.flatnonzero(np.isinf(ratio))
+    for k in infinite:
+        _point_out(axes, middle[k], math.copysign(limit, ratio[k]), audit, explain=k == infinite[0])
     axes.set_ylim(-1.05 * limit, 1.05 * limit)
     axes.set_ylabel(r"$\ln(P_1 / P_0)$")
     axes.set_xlabel("average termination time (samples drawn, averaged over the other samples)")
@@ -102,10 +130,10 @@ def _limit(low: np.ndarray, high: np.ndarray, epsilon: float) -> float:
     return max(6.0 * epsilon, 1.3 * typical)
 
 
-def _point_out(axes: Axes, x: float, y: float, audit: Audit) -> None:
+def _point_out(axes: Axes, x: float, y: float, audit: Audit, *, explain: bool) -> None:
     """An infinite ratio: an arrow at the edge of the picture."""
     axes.annotate("", (x, y), (x, 0.6 * y), arrowprops={"arrowstyle": "->", "color": GREY, "lw": 1.4})
-    if x <= audit.gap.end + 2 * (audit.histogram.hi[0] - audit.histogram.lo[0]):
+    if explain and x <= audit.gap.end + 2 * (audit.histogram.hi[0] - audit.histogram.lo[0]):
         text = f"support gap: ratio infinite\n{audit.gap.start:.1f} to {audit.gap.end:.1f} is reached by one side only"
         axes.annotate(text, (x, 0.8 * y), xytext=(14, 0), textcoords="offset points", fontsize=8, va="center")
 
@@ -165,14 +193,14 @@ def _observers_figure(rows: Sequence[dict[str, Any]]) -> Figure:
         mine = [row for row in rows if row["notion"] == notion]
         place = [mechanisms.index(row["mechanism"]) + 0.26 * (k - 0.5 * (len(notions) - 1)) for row in mine]
         height = [max(row["delta_at_epsilon"], smallest) for row in mine]
-        bars = axes.bar(place, height, 0.24, color=(BLUE, "#f4a582", RED)[k % 3], label=notion)
+        bars = axes.bar(place, height, 0.24, color=(BLUE, ORANGE, RED)[k % 3], label=notion)
         said = [f"{row['delta_at_epsilon']:.2g}" if row["delta_at_epsilon"] > smallest else "< 1e-6" for row in mine]
         axes.bar_label(bars, said, fontsize=8)
     names = []
     for mechanism in mechanisms:
         row = next(row for row in rows if row["mechanism"] == mechanism)
         error = max(row["fp_worst"], row["fn_worst"])
-        names.append(f"{mechanism}\n{row['samples_exact']:.0f} samples, error {error:.3g}")
+        names.append(f"{mechanism}\n{row['samples_exact']:.0f} samples\nerror {error:.2g}")
     axes.set_xticks(range(len(mechanisms)), names)
     axes.set_yscale("log")
     axes.set_ylim(smallest, 5.0)

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from dpsmc_audit.audits.expected import Audit
 from dpsmc_audit.audits.informed import InformedAudit
 from dpsmc_audit.audits.marginal import JointHistogram, MarginalAudit
-from dpsmc_audit.report.figures import entries_text
-from dpsmc_audit.report.style import BLUE, GREEN, GREY, RED, new_figure, tidy
+from dpsmc_audit.report.figures import points_in_frame, setting, two_histograms
+from dpsmc_audit.report.style import BLUE, DARK_BLUE, GREY, ORANGE, RED, new_figure, tidy
 
 __all__ = ["informed_figure", "marginal_figure", "profile_figure"]
 
@@ -20,15 +20,6 @@ AnyAudit = Audit | MarginalAudit | InformedAudit
 
 _SMALLEST = 1e-9
 """Deltas below this are not drawn: numerical error is of that size."""
-
-
-def _setting(audit: AnyAudit) -> str:
-    test = audit.test
-    levels = rf"$\alpha$={test.alpha:g}" if test.fp == test.fn else rf"$\alpha$={test.fp:g}, {test.fn:g}"
-    return (
-        rf"$p$={test.p:g}, $p_\varphi$={audit.p_phi:g}, {levels}, $\delta$={test.delta:g}, "
-        rf"$\varepsilon$={audit.epsilon:g}, $n$={entries_text(audit.entries)}, mechanism {audit.mechanism.name}"
-    )
 
 
 # --- marginal -------------------------------------------------------------------------------------------------------
@@ -40,20 +31,14 @@ def marginal_figure(audit: MarginalAudit) -> Figure:
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
     shown, decision, rest = _main_decision(audit.histogram)
     h = audit.histogram
-    edges = np.append(h.lo[shown], h.hi[shown][-1])
-    factor = math.exp(audit.epsilon)
-    above.stairs(h.p0[shown], edges, fill=True, color=BLUE, label=r"$x_n=0$ (sample $n$ violates the specification)")
-    above.stairs(h.p1[shown], edges, color=RED, linewidth=1.4, label=r"$x_n=1$ (it satisfies the specification)")
-    for k, bound in enumerate((1.0 / factor, factor)):
-        label = r"tolerance $e^{\pm\varepsilon}$ times $x_n=1$" if k == 0 else None
-        above.stairs(h.p1[shown] * bound, edges, color=GREEN, linestyle="--", linewidth=0.9, label=label)
+    two_histograms(above, h.lo[shown], h.hi[0] - h.lo[0], h.p1[shown], h.p0[shown], audit.epsilon)
     above.set_ylabel(f"P(tau in a bin of {h.hi[0] - h.lo[0]:g} samples, {decision})")
     above.legend(fontsize=8.5, frameon=False, title=rest, title_fontsize=8.5)
     tidy(above)
     _marginal_ratios(below, audit, shown)
     handles = below.get_legend_handles_labels()
-    figure.legend(*handles, loc="outside lower center", ncols=4, fontsize=8.5, frameon=False)
-    figure.suptitle(f"{_setting(audit)}, {'exact' if audit.engine == 'exact' else 'sampled'}", fontsize=9.5)
+    figure.legend(*handles, loc="outside lower center", ncols=3, fontsize=8.5, frameon=False)
+    figure.suptitle(f"{setting(audit)}, {'exact' if audit.engine == 'exact' else 'sampled'}", fontsize=9.5)
     return figure
 
 
@@ -77,20 +62,16 @@ def _marginal_ratios(axes: Axes, audit: MarginalAudit, shown: np.ndarray) -> Non
     exact = h.exact_log_ratio[shown]
     solid = (h.p1 + h.p0)[shown] > 2e-3
     known = exact[np.isfinite(exact) & solid] if np.any(np.isfinite(exact)) else ratio[np.isfinite(ratio) & solid]
-    limit = max(6.0 * epsilon, 1.2 * float(np.abs(known).max(initial=0.0)))
+    limit = max(min(6.0 * epsilon, epsilon + 1.0), 1.2 * float(np.abs(known).max(initial=0.0)))
     axes.axhspan(-2 * epsilon, 2 * epsilon, color="0.93", label=r"$\pm 2\varepsilon$ (the paper's theorem)")
     axes.axhspan(-epsilon, epsilon, color="0.82", label=r"$\pm\varepsilon$ (claimed)")
     if audit.engine != "exact":
         low, high = (np.clip(x[shown], -limit, limit) for x in (h.log_ratio_low, h.log_ratio_high))
-        inside = np.isfinite(ratio) & (np.abs(ratio) <= limit)
-        errors = np.maximum([ratio[inside] - low[inside], high[inside] - ratio[inside]], 0.0)
+        finite = np.isfinite(ratio)
+        axes.vlines(middle[finite], low[finite], high[finite], color="black", lw=0.7)
         label = f"sampled, {100 * audit.confidence:g} % interval"
-        axes.errorbar(middle[inside], ratio[inside], errors, fmt="o", ms=2.5, lw=0.7, color="black", label=label)
-        beyond = ~np.isnan(ratio) & (np.abs(ratio) > limit)
-        if np.any(beyond):
-            y = np.copysign(limit, ratio[beyond])
-            axes.plot(middle[beyond], y, "k^", ms=4, mfc="none", label="sampled, beyond the frame")
-    axes.plot(middle, np.clip(exact, -9.0 * limit, 9.0 * limit), "-", color=RED, lw=1.4, label="exact")
+        points_in_frame(axes, middle, ratio, limit, label, marker="o", ls="", ms=2.5, color="black")
+    points_in_frame(axes, middle, exact, limit, "exact", marker=".", ls="-", lw=1.2, ms=3, color=RED)
     axes.set_ylim(-1.05 * limit, 1.05 * limit)
     axes.set_ylabel(r"$\ln(P_1 / P_0)$")
     axes.set_xlabel("termination time tau (samples drawn)")
@@ -108,14 +89,15 @@ def informed_figure(audit: InformedAudit) -> Figure:
     finished = law.decision >= 0
     mass = np.cumsum((law.p1 + law.p0)[finished])
     last = int(law.tau[finished][np.searchsorted(mass, 0.995 * mass[-1])]) if mass.size else 1
-    edges = np.linspace(0.0, last + 1.0, 81)
+    first = int(law.tau[finished][np.searchsorted(mass, 1e-4 * mass[-1])]) if mass.size else 0
+    edges = np.linspace(max(first - 0.05 * (last - first) - 1.0, 0.0), last + 1.0, 81)
     only_1, only_0 = law.reveals
-    for p, only, sign, color, name in ((law.p1, only_1, 1, RED, 1), (law.p0, only_0, -1, "#2166ac", 0)):
+    for p, only, sign, color, name in ((law.p1, only_1, 1, RED, 1), (law.p0, only_0, -1, DARK_BLUE, 0)):
         every, revealing = (
             np.histogram(law.tau[keep & finished], edges, weights=p[keep & finished])[0]
             for keep in (np.ones(p.size, bool), only)
         )
-        shared = BLUE if name == 0 else "#f4a582"
+        shared = BLUE if name == 0 else ORANGE
         axes.stairs(sign * every, edges, fill=True, color=shared, label=rf"$x_n={name}$")
         label = rf"$x_n={name}$, impossible with $x_n={1 - name}$: {float(p[only].sum()):.3g}"
         axes.stairs(sign * revealing, edges, fill=True, color=color, label=label)
@@ -125,7 +107,10 @@ def informed_figure(audit: InformedAudit) -> Figure:
     axes.yaxis.set_major_formatter(lambda y, _: f"{abs(y):g}")
     axes.legend(fontsize=8.5, frameon=False)
     tidy(axes)
-    figure.suptitle(f"{audit.worst}, all other samples known\n{_setting(audit)}", fontsize=9.5)
+    running = max(law.running)
+    if running > 1e-3:
+        axes.set_title(f"{running:.3g} of the runs outlast the sequence", fontsize=9)
+    figure.suptitle(f"{audit.shown}; all other samples known\n{setting(audit)}", fontsize=9.5)
     return figure
 
 
@@ -139,7 +124,7 @@ def profile_figure(audit: AnyAudit) -> Figure:
     profile, epsilon = audit.leakage.profile, audit.epsilon
     for delta, color, style, name in (
         (profile.delta_1_over_0, RED, "-", r"$P_1 \leq e^{\varepsilon'} P_0 + \delta$"),
-        (profile.delta_0_over_1, "#2166ac", "--", r"$P_0 \leq e^{\varepsilon'} P_1 + \delta$"),
+        (profile.delta_0_over_1, DARK_BLUE, "--", r"$P_0 \leq e^{\varepsilon'} P_1 + \delta$"),
     ):
         label = f"needed for {name}" + ("" if delta[0] > _SMALLEST else ": none")
         axes.plot(profile.epsilon, np.maximum(delta, 0.1 * _SMALLEST), style, color=color, lw=1.6, label=label)
@@ -152,7 +137,7 @@ def profile_figure(audit: AnyAudit) -> Figure:
         axes.plot([x, x], [bottom, max(value, bottom)], ":", color=GREY, lw=1.0)
         said = f"{value:.3g}" if value > _SMALLEST else "below 1e-9"
         label = rf"$\varepsilon'$={x:g} ({name}): needs {said}"
-        axes.plot([x], [max(value, bottom)], marker, color="black", ms=5, mfc="none", label=label)
+        axes.plot([x], [max(value, bottom)], marker, color="black", ms=5, mfc="none", label=label, clip_on=False)
     axes.set_yscale("log")
     axes.set_ylim(bottom, 2.0)
     axes.set_xlim(0.0, end)
@@ -160,12 +145,12 @@ def profile_figure(audit: AnyAudit) -> Figure:
     axes.set_ylabel(r"$\delta$ that is needed")
     axes.legend(fontsize=8, frameon=False, loc="upper right")
     tidy(axes)
-    figure.suptitle(f"privacy profile, {_observer(audit)}\n{_setting(audit)}", fontsize=9.5)
+    figure.suptitle(f"privacy profile, {_observer(audit)}\n{setting(audit)}", fontsize=9.5)
     return figure
 
 
 def _floor_of(delta: np.ndarray) -> float:
-    """Where the drawing may end: a thousandth of the largest, or the smallest that is not negligible."""
+    """Where the drawing may end: at 1e-5 of the largest, or at the smallest that is not negligible."""
     seen = delta[delta > _SMALLEST]
     return max(float(seen.min()), 1e-5 * float(seen.max())) if seen.size else _SMALLEST
 

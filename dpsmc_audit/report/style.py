@@ -5,9 +5,10 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-__all__ = ["BLUE", "GREEN", "GREY", "RED", "new_figure", "tidy"]
+__all__ = ["BLUE", "DARK_BLUE", "GREEN", "GREY", "ORANGE", "RED", "new_figure", "tidy"]
 
 RED, BLUE, GREEN, GREY = "#b2182b", "#92c5de", "#1b7837", "0.45"
+ORANGE, DARK_BLUE = "#f4a582", "#2166ac"
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -114,7 +114,7 @@ def columns_for(rows: Sequence[Row]) -> list[Column]:
         settings = [name for name in settings if name in ("mechanism", "notion", "engine", "seed")]
     columns = [Column(name, name.replace("_", r"\_"), _plain(name)) for name in settings]
     columns += [
-        Column("1-alpha", r"$1-\alpha$", lambda row: f"{1.0 - row['alpha']:g}"),
+        Column("1-alpha", r"$1-\alpha$", _levels),
         Column("delta", r"$\delta$", _plain("delta")),
         Column("epsilon", r"$\varepsilon$", lambda row: "-" if _without_noise(row) else f"{row['epsilon']}"),
     ]
@@ -126,6 +126,12 @@ def columns_for(rows: Sequence[Row]) -> list[Column]:
     if len({row["notion"] for row in rows}) > 1:
         return columns + _observer_columns()
     return columns + _audit_columns(rows)
+
+
+def _levels(row: Row) -> str:
+    """One level for both errors, or that of H_alt under H_null and that of H_null under H_alt."""
+    fp, fn = (row["alpha"] if row[name] is None else row[name] for name in ("alpha_fp", "alpha_fn"))
+    return f"{1.0 - fp:g}" if fp == fn else f"{1.0 - fp:g}, {1.0 - fn:g}"
 
 
 def _without_noise(row: Row) -> bool:
@@ -162,11 +168,14 @@ def _audit_columns(rows: Sequence[Row]) -> list[Column]:
         columns += [
             Column("reveals 1", r"$R_1$", _number("reveal_1", ".4g")),
             Column("reveals 0", r"$R_0$", _number("reveal_0", ".4g")),
-            Column("worst TV", r"$\max d_{TV}$", _number("oscillating_total_variation", ".4f")),
+            Column("TV, worst sequence", r"$\max d_{TV}$", _number("oscillating_total_variation", ".4f")),
         ]
     else:
         columns.append(Column("exact", "Exact", _exactly))
-    return [*columns, Column("total variation", r"$d_{TV}$", _number("total_variation", ".4g"))]
+    return [
+        *columns,
+        Column("TV" if notion != "informed" else "TV, average", r"$d_{TV}$", _number("total_variation", ".4g")),
+    ]
 
 
 def _exactly(row: Row) -> str:
@@ -202,7 +211,7 @@ def _outside(row: Row) -> str:
 
 def _gap(row: Row) -> str:
     gap = row["support_gap"]
-    return f"{gap['from']:.1f} to {gap['to']:.1f}"
+    return f"{gap['from']:.1f} to {gap['to']:.1f}" if gap["to"] > gap["from"] else "none"
 
 
 def _cells(rows: Sequence[Row]) -> tuple[list[Column], list[list[str]]]:
