@@ -10,6 +10,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsmc_audit.profiles import factor
 from dpsmc_audit.sprt import require
 
 __all__ = [
@@ -176,7 +177,7 @@ def delta_lower_bound(
 
     def bounds(counts: TailCounts) -> FloatArray:
         low, high = _ends(counts, confidence)
-        return low - math.exp(epsilon) * high
+        return low - factor(epsilon) * high
 
     return _split(choose, judge, bounds)
 

@@ -8,6 +8,7 @@ no room between the bounds (``Sprt.floor``) releases tau = 1 and a fair coin, wh
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Protocol, Self
@@ -271,9 +272,25 @@ class Law:
         law = _frozen(self.distribution, self.arguments)
         if hasattr(law.dist, "pdf"):
             return None
-        first, last = (int(law.ppf(u)) for u in (1e-13, 1.0 - 1e-13))
+        first, last = (float(law.ppf(u)) for u in (1e-13, 1.0 - 1e-13))
         require(last - first < 5_000, f"mechanism law {self.distribution} has more than 5000 values: too many to list")
-        return tuple((float(k), float(law.pmf(k))) for k in range(first, last + 1))
+        values = first + np.arange(round(last - first) + 1)
+        return tuple(zip(values.tolist(), law.pmf(values).tolist(), strict=True))
+
+    @property
+    def moments(self) -> tuple[float, float]:
+        """Mean and variance of L; infinite where they do not exist."""
+        with np.errstate(all="ignore"):
+            mean, variance = (float(x) for x in _frozen(self.distribution, self.arguments).stats("mv"))
+        return (mean if math.isfinite(mean) else math.inf, variance if math.isfinite(variance) else math.inf)
+
+    def beyond(self, excess: float) -> float:
+        """``E[(L - excess)+]``."""
+        from scipy.integrate import quad
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return float(quad(_frozen(self.distribution, self.arguments).sf, excess, math.inf, limit=200)[0])
 
     def survival(self, excess: ArrayLike) -> FloatArray:
         return np.asarray(_frozen(self.distribution, self.arguments).sf(np.asarray(excess, dtype=np.float64)))

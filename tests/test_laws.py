@@ -18,7 +18,7 @@ from tests.statistics import chi_square
 from tests.strategies import epsilons, mechanisms, sprts
 
 PAPER = Sprt(0.73, 0.01, 0.01)
-entry_sets = st.sets(st.integers(1, 9), max_size=2)
+entry_sets = st.sets(st.integers(1, 9), max_size=6)
 
 
 def enumerated(test: Sprt, law: Mechanism, p_phi: float, forced: dict[int, int], length: int) -> np.ndarray:
@@ -87,6 +87,36 @@ def test_renewal_and_passage_agree(test: Sprt, epsilon: float, p_phi: float, for
     assert np.max(np.abs(one.survival()[:size] - other.survival()[:size])) <= slack
     for a, b in ((one.null, other.null), (one.alt, other.alt)):
         assert np.abs(a[:size] - b[:size]).sum() <= one.scatter + other.scatter + 1e-6
+
+
+@pytest.mark.parametrize(("first", "last", "epsilon"), [(10, 30, 0.2), (12, 25, 0.2), (12, 25, 1.0), (10, 30, 1.0)])
+def test_entries_that_lead_far_against_the_drift(first: int, last: int, epsilon: float) -> None:
+    """Twenty zeros in a row take the walk to the far bound and beyond: against 3000 laws for fixed L."""
+    from dpsmc_audit.walks.exact import exit_law
+
+    test, forced = Sprt(0.5, 0.1, 0.05), dict.fromkeys(range(first, last + 1), 0)
+    law = Exponential.private(test, epsilon)
+    exact = exact_law(test, law, 0.8, forced)
+    assert exact.stopped.sum() == pytest.approx(1, abs=1e-6)
+    tail = np.zeros(exact.null.size + 1)
+    for x in law.quantile((np.arange(3000) + 0.5) / 3000):
+        fixed = exit_law(test, 0.8, float(x), forced).survival()[: tail.size]
+        tail[: fixed.size] += fixed / 3000
+    assert np.max(np.abs(exact.survival() - tail)) <= exact.error + 1 / 3000
+
+
+def test_both_decisions_have_the_same_length() -> None:
+    exact = exact_law(Sprt(0.5, 0.11, 0.1), Law.of("uniform", loc=0.0, scale=2.0), 0.37, {1: 1, 2: 1, 3: 1})
+    assert exact.null.shape == exact.alt.shape
+
+
+@pytest.mark.parametrize(
+    ("law", "finite"),
+    [(Law.of("pareto", b=0.8, loc=-1.0), False), (Law.of("cauchy"), False), (Law.of("lognorm", s=1.0), True)],
+)
+def test_a_mean_that_does_not_exist_is_infinite(law: Law, finite: bool) -> None:
+    mean = exact_mean(Sprt(0.73, 0.05, 0.05), law, 0.9)
+    assert np.isfinite(mean.value) == finite
 
 
 @pytest.mark.parametrize("entry", [200, 500, 1000])

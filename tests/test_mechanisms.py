@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpsmc_audit.mechanisms import MECHANISMS, Exponential, Law, Mechanism, mechanism_named, sample
+from dpsmc_audit.mechanisms import MECHANISMS, Exponential, Law, Mechanism, Truncated, mechanism_named, sample
 from dpsmc_audit.sprt import ParameterError, Sprt
 from tests.strategies import epsilons, mechanisms, sprts
 
@@ -101,6 +101,27 @@ def test_an_unknown_mechanism_is_named_with_the_known_ones() -> None:
 def test_a_law_that_is_none_is_named(distribution: str | None, arguments: dict[str, float], word: str) -> None:
     with pytest.raises(ParameterError, match=word):
         mechanism_named("law", Sprt(0.73, 0.01, 0.01), 1.0, distribution, arguments)
+
+
+@pytest.mark.parametrize("law", [Law.of("poisson", mu=3.0, loc=0.5), Law.of("dlaplace", a=1.0, loc=-0.25)])
+def test_atoms_lie_where_the_law_is_moved_to(law: Law) -> None:
+    assert law.atoms is not None
+    assert sum(share for _, share in law.atoms) == pytest.approx(1, abs=1e-11)
+
+
+def test_a_law_without_room_is_refused() -> None:
+    with pytest.raises(ParameterError, match="coin would decide every run"):
+        mechanism_named("law", Sprt(0.73, 0.01, 0.01), 1.0, "norm", {"loc": -100.0})
+
+
+@pytest.mark.parametrize(("alpha", "delta", "epsilon"), [(0.01, 0.01, 0.01), (0.05, 0.03, 0.05), (0.1, 0.1, 1.0)])
+def test_truncated_noise_is_as_long_as_algorithm_2_or_longer(alpha: float, delta: float, epsilon: float) -> None:
+    test = Sprt(0.73, delta, alpha)
+    law = Truncated.private(test, epsilon)
+    assert law.mean >= test.step_sum / epsilon * (1 - 1e-9)
+    assert test.floor < law.lowest < 0
+    draws = sample(law, np.random.default_rng(2), 200_000)
+    assert draws.mean() == pytest.approx(law.mean, abs=5 * draws.std() / np.sqrt(200_000))
 
 
 def test_a_frozen_distribution_is_taken_as_it_is() -> None:

@@ -171,7 +171,8 @@ def exact_histogram(law: MarginalLaw, width: int, epsilon: float) -> JointHistog
     p1, p0 = law.binned(width)
     ratio = log_ratio(p1, p0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        error = np.where(np.isinf(ratio), 0.0, law.error / p1 + law.error / p0)
+        off = min(law.scatter, 4.0 * law.error)  # a bin is the difference of two tails, with a decision
+        error = np.where(np.isinf(ratio), 0.0, off / p1 + off / p0)
         outside = np.abs(ratio) - error > epsilon + 1e-9
         low, high = ratio - error, ratio + error
     unknown = np.full(p1.shape, math.nan)

@@ -27,6 +27,9 @@ FloatArray = NDArray[np.float64]
 _CHEAP = 3e6
 """Cells that the law for one L may cost where hundreds of L are asked for."""
 
+_BISECTED = 400
+"""So many edges may be looked for one by one."""
+
 MOST_BINS = 50_000
 """A histogram with more bins is a request for wider ones."""
 
@@ -136,7 +139,7 @@ def expected_law(
     # a hair below the end: the staircase of the other member takes the same value there, up to rounding
     points = np.append(edges, [end - 1e-6 - start_1.error - start_0.error, float(integer)]) * (1.0 - _ON_EDGE)
     apart = _apart(test, mechanism, p_phi)
-    error = _far_bound_share(test, mechanism, p_phi, entries, apart, far)
+    error = _far_bound_share(test, mechanism, p_phi, entries, apart, far, bin_width)
     if p_phi in (0.0, 1.0):
         reached, error, method = _by_line(test, p_phi, entries, points), 1e-12, "line"
     elif error <= 1e-5:
@@ -190,11 +193,19 @@ def _start(test: Sprt, mechanism: Mechanism, p_phi: float, entries: tuple[int, .
 def _apart(test: Sprt, mechanism: Mechanism, p_phi: float) -> float:
     """The L from which on the far bound is too far to matter; the smallest L where it always is."""
     h, lowest = abs(test.exponent(p_phi)), _lowest(test, mechanism)
-    return lowest if h == 0.0 else max(lowest, test.floor + min(25.0 / h, 40.0 * test.step_sum))
+    if h == 0.0 or lowest > test.floor + 5.0 * test.step_sum:
+        return lowest
+    return max(lowest, test.floor + min(25.0 / h, 40.0 * test.step_sum))
 
 
 def _far_bound_share(
-    test: Sprt, mechanism: Mechanism, p_phi: float, entries: tuple[int, ...], apart: float, far: float
+    test: Sprt,
+    mechanism: Mechanism,
+    p_phi: float,
+    entries: tuple[int, ...],
+    apart: float,
+    far: float,
+    bin_width: int,
 ) -> float:
     """By how much, relatively, leaving out the far bound changes a tail; inf where the ladder does not apply.
 
@@ -203,6 +214,8 @@ def _far_bound_share(
     h = abs(test.exponent(p_phi))
     turned, walk, b_up, b_low = turned_up(test, p_phi)
     if entries != (1,) or h == 0.0 or math.isinf(h) or cells_needed(walk, b_up + far, 40.0 / h) > BUDGET:
+        return math.inf
+    if apart > _lowest(test, mechanism) and (apart - test.floor) / walk.drift > _BISECTED * bin_width:
         return math.inf
     rare = 0.0
     for bit in (1, 0):

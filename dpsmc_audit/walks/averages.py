@@ -20,7 +20,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpsmc_audit.mechanisms import Exponential, Mechanism, NoNoise
+from dpsmc_audit.mechanisms import Exponential, Law, Mechanism, NoNoise
 from dpsmc_audit.sprt import ParameterError, Sprt
 from dpsmc_audit.walks.brackets import against, is_coarse, mean_by_bracket, rare_by_bracket, roughness
 from dpsmc_audit.walks.exact import Exact, Steps, cells_needed, exit_law
@@ -86,12 +86,18 @@ def exact_mean(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
 
 
 def _mean_of_any(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
-    """Of the exact law; where that is not affordable, between bounds."""
+    """Of the exact law; where that is not affordable, between bounds. An L without a mean leaves tau without one."""
+    if isinstance(mechanism, Law) and math.isinf(mechanism.moments[0]):
+        return Exact(math.inf, 0.0, "no mean")
     try:
         law = exact_law(test, mechanism, p_phi)
     except ParameterError:
         return mean_by_bracket(test, mechanism, p_phi)
-    return Exact(law.mean, law.mean_error, law.method)
+    error, drift = law.mean_error, abs(test.drift(p_phi))
+    if isinstance(mechanism, Law) and mechanism.atoms is None and drift > 0.0:
+        # runs beyond the last k that was computed belong to L from about here on
+        error += 2.0 * mechanism.beyond(0.5 * law.null.size * drift) / drift
+    return Exact(law.mean, error, law.method)
 
 
 def _mean_without_noise(test: Sprt, p_phi: float) -> Exact:
@@ -215,6 +221,8 @@ def exact_sd(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
     917.8
     """
     if not isinstance(mechanism, (NoNoise, Exponential)):
+        if isinstance(mechanism, Law) and math.isinf(mechanism.moments[1]):
+            return Exact(math.inf, 0.0, "no variance")
         law = exact_law(test, mechanism, p_phi)
         tau = np.arange(1.0, law.null.size + 1.0)
         spread = math.sqrt(max(float(tau**2 @ law.stopped) - law.mean**2, 0.0))

@@ -76,9 +76,10 @@ def _exact_law(test: Sprt, mechanism: Mechanism, p_phi: float, forced: tuple[tup
     if renewed.error <= 1e-5:
         return renewed
     try:
-        return min((renewed, _mixed_law(test, mechanism, p_phi, given)), key=lambda law: law.error)
+        other = _mixed_law(test, mechanism, p_phi, given)
     except ParameterError:
-        return renewed
+        return _known(p_phi, renewed)
+    return _known(p_phi, min((renewed, other), key=lambda law: law.error))
 
 
 def _known(p_phi: float, law: TerminationLaw) -> TerminationLaw:
@@ -172,7 +173,10 @@ def _mixed_law(test: Sprt, mechanism: Mechanism, p_phi: float, forced: Mapping[i
     columns = zip(*((part.error, part.scatter, part.mean_error) for part in parts), strict=True)
     error, scatter, late = (math.fsum(column) for column in columns)
     method = "passage" if passage is not None and len(parts) == 2 else "strata"
-    return TerminationLaw(np.maximum(null, 0.0), np.maximum(alt, 0.0), error, scatter, method, late)
+    size = max(null.size, alt.size)
+    null, alt = (np.maximum(np.pad(side, (0, size - side.size)), 0.0) for side in (null, alt))
+    astray = abs(1.0 - float(null.sum() + alt.sum()))
+    return TerminationLaw(null, alt, max(error, astray), max(scatter, astray), method, late + astray * size)
 
 
 def _splits(test: Sprt, p_phi: float, forced: Mapping[int, int]) -> tuple[float, float]:
@@ -241,11 +245,12 @@ def _strata(
     masses = -np.diff(mechanism.survival(np.concatenate([[lowest], ends[1:]])))
     fine = _weighted(laws, _weights(mechanism, lowest, ends, tilt))
     coarse = _weighted(laws[::2], _weights(mechanism, lowest, ends[::2], tilt))
-    scatter = float(sum(np.abs(_total([a, -b])).sum() for a, b in zip(fine, coarse, strict=True)))
+    # every second stratum left out changes as much as this; the rest of the error has been seen to be up to 1.8 of it
+    scatter = 3.0 * float(sum(np.abs(_total([a, -b])).sum() for a, b in zip(fine, coarse, strict=True)))
     share = float(masses.sum())
     inside = 1e-11 * share + rest
     # tau grows with L: P(tau > k) lies between its values at the two ends of each stratum
-    half = 0.5 * float(masses.max()) if not beyond_passage else min(0.5 * float(masses.max()), scatter)
+    half = scatter if beyond_passage else 0.5 * float(masses.max())
     moved = abs(_mean(laws[-1]) - _mean(laws[0]))
     late = 0.5 * float(masses.max()) * moved + 2.0 * inside * max(law[0].size for law in laws)
     return _Part(*fine, half + inside, scatter + inside, late)
@@ -258,7 +263,7 @@ def _between(
     law = exit_law(test, p_phi, excess, forced)
     if not beyond_passage:
         return law.null, law.alt
-    deep = _FAR / abs(test.exponent(p_phi))
+    deep = _FAR / abs(test.exponent(p_phi)) + len(forced) * test.step_sum  # forced entries may lead there
     up, low = (test.b_up + excess, deep) if test.drift(p_phi) > 0.0 else (deep, test.b_low + excess)
     alone = walk_until_exit(Steps.of(test, p_phi), up, low, forced=forced)
     if test.drift(p_phi) > 0.0:
@@ -285,9 +290,17 @@ def _ends(test: Sprt, mechanism: Mechanism, p_phi: float, lowest: float, top: fl
     count = min(int(_CELLS / each), _MOST_STRATA, enough)
     _affordable(p_phi, each * _FEWEST_STRATA)
     inner = np.interp(np.arange(1, count) / count, cumulative, grid)
-    even = np.linspace(start, top, count // 4 if tilt == 0.0 else 2)
+    even = np.linspace(start, top, count // 4 if tilt == 0.0 else _even_count(test, p_phi, start, top, tilt))
     ends = np.unique(np.concatenate([[start, top], inner, even]))
     return ends if ends.size % 2 == 1 else np.insert(ends, -1, 0.5 * (ends[-2] + ends[-1]))
+
+
+def _even_count(test: Sprt, p_phi: float, start: float, top: float, tilt: float) -> int:
+    """Enough evenly spaced L for ``exp(-tilt L)`` to fall by half an e-fold between them, if that is affordable."""
+    count = math.ceil(2.0 * tilt * (top - start)) + 2
+    middle = np.linspace(start, top, 8)
+    each = float(np.mean([_cost(test, p_phi, float(x), tilt) for x in middle]))
+    return count if count * each <= 0.5 * _CELLS else 2
 
 
 def _cost(test: Sprt, p_phi: float, excess: float, tilt: float) -> float:
@@ -300,18 +313,21 @@ def _cost(test: Sprt, p_phi: float, excess: float, tilt: float) -> float:
 def _weights(mechanism: Mechanism, lowest: float, ends: FloatArray, tilt: float) -> FloatArray:
     """Weights of the ends: half the probability of the strata on either side.
 
-    With a tilt, those that are right where ``exp(tilt L) f(L)`` is linear between the ends.
+    With a tilt, those that are right where ``exp(tilt L) f(L)`` is linear between the ends, but for wide strata.
     """
+    masses = -np.diff(mechanism.survival(np.concatenate([[lowest], ends[1:]])))
+    halves = 0.5 * masses
     if tilt == 0.0:
-        masses = -np.diff(mechanism.survival(np.concatenate([[lowest], ends[1:]])))
-        return np.asarray(0.5 * (np.append(masses, 0.0) + np.insert(masses, 0, 0.0)))
+        return np.asarray(np.append(halves, 0.0) + np.insert(halves, 0, 0.0))
     cells = 64
     grid = np.append((ends[:-1, None] + np.diff(ends)[:, None] * (np.arange(cells) / cells)).ravel(), ends[-1])
     masses = -np.diff(mechanism.survival(grid)).reshape(-1, cells)
+    narrow = tilt * np.diff(ends) <= 4.0  # beyond, the weight of the right end would outgrow the stratum's
     right = (np.arange(cells) + 0.5) / cells
     ahead = np.diff(ends)[:, None] * right
     left_share = (masses * (1.0 - right) * np.exp(-tilt * ahead)).sum(axis=1)
     right_share = (masses * right * np.exp(tilt * (np.diff(ends)[:, None] - ahead))).sum(axis=1)
+    left_share, right_share = (np.where(narrow, share, halves) for share in (left_share, right_share))
     return np.asarray(np.append(left_share, 0.0) + np.insert(right_share, 0, 0.0))
 
 

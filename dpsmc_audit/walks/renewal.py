@@ -142,7 +142,8 @@ class Renewal:
         ahead = {entry - j: bit for entry, bit in forced.items() if j < entry <= j + self.ladder.null.size}
         if not ahead:
             return self
-        ladder = walk_until_exit(self.walk, float(np.nextafter(0.0, 1.0)), _DEEP / self.h, forced=ahead)
+        deep = _DEEP / self.h + len(ahead) * (self.walk.up + self.walk.down)  # forced entries may lead down
+        ladder = walk_until_exit(self.walk, float(np.nextafter(0.0, 1.0)), deep, forced=ahead)
         return replace(self, ladder=ladder)
 
 
