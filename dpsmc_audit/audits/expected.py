@@ -12,11 +12,12 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsmc_audit.audits.claims import Claim, Engine, checked
 from dpsmc_audit.audits.verdicts import (
     Histogram,
     Verdict,
@@ -25,7 +26,6 @@ from dpsmc_audit.audits.verdicts import (
     sampled_histogram,
     support_gap_evidence,
 )
-from dpsmc_audit.evidence import check_confidence
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.notions.expected import (
     ExpectedLaw,
@@ -35,37 +35,29 @@ from dpsmc_audit.notions.expected import (
     forced_moments,
     output_sensitivity,
 )
-from dpsmc_audit.profiles import Leakage, best_tail, check_floor, epsilon_grid, privacy_profile, total_variation
-from dpsmc_audit.sprt import Sprt, check_entries, in_order, require
+from dpsmc_audit.profiles import Leakage, best_tail, privacy_profile, total_variation
+from dpsmc_audit.sprt import Sprt, in_order, require
 from dpsmc_audit.walks.pairs import draw_excess, pair_sums
 
 __all__ = ["Audit", "audit", "auto_bin_width", "expected_leakage"]
 
-Engine = Literal["monte_carlo", "exact"]
 FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Audit:
+class Audit(Claim):
     """What the audit found; `exact` is the exact engine's verdict on the same claim, beside a sampled one."""
 
-    test: Sprt
-    mechanism: Mechanism
-    p_phi: float
-    epsilon: float
-    entries: tuple[int, ...]
-    engine: Engine
-    confidence: float
     verdict: Verdict
-    exact: Verdict
     histogram: Histogram
-    leakage: Leakage
     gap: SupportGap
+    by_chance: float | None
+    unfinished: int
+    exact: Verdict
+    leakage: Leakage
     start_1: float
     start_0: float
     output_sensitivity: float
-    by_chance: float | None
-    unfinished: int
     numerical_error: float
     seconds: float = field(compare=False)
 
@@ -76,8 +68,7 @@ class Audit:
     @property
     def sentence(self) -> str:
         """The verdict for a reader in a hurry."""
-        found, claim = self.verdict, f"the claimed epsilon = {self.epsilon:g}"
-        how = "exactly" if self.engine == "exact" else f"at {100 * self.confidence:g} % confidence"
+        found, claim, how = self.verdict, self.text, self.how
         if found.verdict == "certified":
             return f"certified: every bin's ratio is within {claim}, {how} and at this bin width"
         if found.verdict == "consistent" and self.engine == "exact":
@@ -104,7 +95,7 @@ class Audit:
         return {
             **self.verdict.as_dict(),
             "epsilon_claimed": self.epsilon,
-            "confidence": 1.0 if self.engine == "exact" else self.confidence,
+            "confidence": self.certainty,
             "sentence": self.sentence,
             "detectable_difference": self.verdict.detectable,
             "bins": self.histogram.lo.size,
@@ -182,11 +173,8 @@ def audit(
     >>> f"{found.gap.start:.3f} to {found.gap.end:.3f}, mass {found.gap.mass:.5f}"
     '411.535 to 420.633, mass 0.00993'
     """
-    check_confidence(confidence)
-    require(0.0 < epsilon < math.inf, f"epsilon must be positive to be audited, got {epsilon}")
-    check_floor(floor)
-    entries, grid = in_order(entry), epsilon_grid(epsilon, epsilons)
-    check_entries(entries, max_steps)
+    claim = Claim(test, mechanism, p_phi, epsilon, in_order(entry), engine, confidence)
+    grid, entries = checked(claim, max_steps, floor, epsilons), claim.entries
     require(bin_width is None or bin_width >= 1, f"bin_width must be at least 1, got {bin_width}")
     require(pairs >= 4, f"pairs must be at least 4, got {pairs}")
     require(draws >= 2, f"draws must be at least 2, got {draws}")
@@ -194,33 +182,18 @@ def audit(
     width = auto_bin_width(test, mechanism, p_phi) if bin_width is None else bin_width
     law = expected_law(test, mechanism, p_phi, entries, width)
     exact = exact_verdict(law, epsilon)
-    sensitivity = output_sensitivity(test, mechanism, p_phi, entries)
-
-    def result(verdict: Verdict, histogram: Histogram, gap: SupportGap, chance: float | None, unfinished: int) -> Audit:
-        return Audit(
-            test,
-            mechanism,
-            p_phi,
-            epsilon,
-            entries,
-            engine,
-            confidence,
-            verdict,
-            exact,
-            histogram,
-            expected_leakage(law, grid, floor),
-            gap,
-            law.start_1.value,
-            law.start_0.value,
-            sensitivity,
-            chance,
-            unfinished,
-            law.tail_error,
-            time.perf_counter() - started,
-        )
-
+    common: dict[str, Any] = {
+        "exact": exact,
+        "leakage": expected_leakage(law, grid, floor),
+        "start_1": law.start_1.value,
+        "start_0": law.start_0.value,
+        "output_sensitivity": output_sensitivity(test, mechanism, p_phi, entries),
+        "numerical_error": law.tail_error,
+    }
     if engine == "exact":
-        return result(exact, exact_histogram(law, epsilon), law.gap, None, 0)
+        common |= {"verdict": exact, "histogram": exact_histogram(law, epsilon), "gap": law.gap}
+        common |= {"by_chance": None, "unfinished": 0, "seconds": time.perf_counter() - started}
+        return Audit(**claim.parts(), **common)
     excess = draw_excess(mechanism, draws, seed)
     options: dict[str, Any] = {"seed": seed, "max_steps": max_steps}
     sums = pair_sums(test, p_phi, excess, pairs, entries, threads=threads, progress=progress, **options)
@@ -228,4 +201,6 @@ def audit(
     verdict = support_gap_evidence(test, mechanism, p_phi, entries, pairs, confidence=confidence, **options)
     means = sums.means()[:, 0]
     gap = SupportGap(float(means.min()), float(means.max()), verdict.delta_lower)
-    return result(verdict, histogram, gap, chance, sums.unfinished)
+    common |= {"verdict": verdict, "histogram": histogram, "gap": gap}
+    common |= {"by_chance": chance, "unfinished": sums.unfinished, "seconds": time.perf_counter() - started}
+    return Audit(**claim.parts(), **common)

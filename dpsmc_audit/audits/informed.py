@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.audits.expected import Engine
+from dpsmc_audit.audits.claims import Claim, Engine, checked
 from dpsmc_audit.audits.verdicts import Verdict, log_ratio
-from dpsmc_audit.evidence import BoundedMean, check_confidence
+from dpsmc_audit.evidence import BoundedMean
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.notions.informed import InformedAverage, InformedLaw, average, given_sequence
 from dpsmc_audit.notions.sequences import oscillating_sequence, read_sequence
-from dpsmc_audit.profiles import Event, Leakage, check_floor, epsilon_grid, factor
-from dpsmc_audit.sprt import ParameterError, Sprt, check_entries, in_order, require
+from dpsmc_audit.profiles import Event, Leakage, factor
+from dpsmc_audit.sprt import ParameterError, Sprt, in_order, require
 
 __all__ = ["InformedAudit", "OutcomeHistogram", "audit_informed"]
 
@@ -51,20 +51,13 @@ class OutcomeHistogram:
 
 
 @dataclass(frozen=True, eq=False)
-class InformedAudit:
+class InformedAudit(Claim):
     """What the audit found on a given sequence, or on random ones and the one made to be the worst.
 
     `law` and `histogram` are of the given sequence, or of the drawn one that is told apart best; `oscillating` is the
     law of the sequence made to be the worst, None where it would be too long. The verdict is on the worst of them.
     """
 
-    test: Sprt
-    mechanism: Mechanism
-    p_phi: float
-    epsilon: float
-    entries: tuple[int, ...]
-    engine: Engine
-    confidence: float
     verdict: Verdict
     histogram: OutcomeHistogram
     law: InformedLaw
@@ -78,7 +71,7 @@ class InformedAudit:
     @property
     def sentence(self) -> str:
         """The verdict for a reader in a hurry."""
-        claim = f"the claimed epsilon = {self.epsilon:g}"
+        claim = self.text
         if self.verdict.verdict == "certified":
             return f"certified on {self.worst}: every outcome's ratio is within {claim}"
         running = max(self.law.running)
@@ -187,11 +180,8 @@ def audit_informed(
     >>> found.verdict.verdict, round(found.averages.reveal_1.mean, 2), round(found.oscillating.total_variation, 3)
     ('violated', 0.08, 0.999)
     """
-    check_confidence(confidence)
-    check_floor(floor)
-    require(0.0 < epsilon < math.inf, f"epsilon must be positive to be audited, got {epsilon}")
-    entries, grid = in_order(entry), epsilon_grid(epsilon, epsilons)
-    check_entries(entries, max_steps)
+    claim = Claim(test, mechanism, p_phi, epsilon, in_order(entry), engine, confidence)
+    grid, entries = checked(claim, max_steps, floor, epsilons), claim.entries
     started = time.perf_counter()
     averages: InformedAverage | None = None
     if sequence is not None:
@@ -209,9 +199,18 @@ def audit_informed(
     verdict, worst = informed_verdict(law, epsilon), shown
     if made is not None and made.total_variation > law.total_variation:
         verdict, worst = informed_verdict(made, epsilon), "a sequence made to be the worst"
-    claim = (test, mechanism, p_phi, epsilon, entries, engine, confidence)
-    histogram, seconds = OutcomeHistogram.of(law, epsilon), time.perf_counter() - started
-    return InformedAudit(*claim, verdict, histogram, law, shown, worst, leakage, averages, made, seconds)
+    return InformedAudit(
+        **claim.parts(),
+        verdict=verdict,
+        histogram=OutcomeHistogram.of(law, epsilon),
+        law=law,
+        shown=shown,
+        worst=worst,
+        leakage=leakage,
+        averages=averages,
+        oscillating=made,
+        seconds=time.perf_counter() - started,
+    )
 
 
 def _oscillating(test: Sprt, mechanism: Mechanism, entries: tuple[int, ...]) -> InformedLaw | None:

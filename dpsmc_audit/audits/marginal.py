@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.audits.expected import Engine
+from dpsmc_audit.audits.claims import Claim, Engine, checked
 from dpsmc_audit.audits.verdicts import Verdict, log_ratio
-from dpsmc_audit.evidence import TailCounts, check_confidence, delta_lower_bound, epsilon_lower_bound
+from dpsmc_audit.evidence import TailCounts, delta_lower_bound, epsilon_lower_bound
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.notions.marginal import (
     NAMES,
@@ -25,8 +25,8 @@ from dpsmc_audit.notions.marginal import (
     marginal_law,
     smoothed_law,
 )
-from dpsmc_audit.profiles import Event, Leakage, check_floor, epsilon_grid, factor
-from dpsmc_audit.sprt import ParameterError, Sprt, check_entries, in_order, require
+from dpsmc_audit.profiles import Event, Leakage, factor
+from dpsmc_audit.sprt import ParameterError, Sprt, in_order, require
 
 __all__ = ["JointHistogram", "MarginalAudit", "audit_marginal"]
 
@@ -61,16 +61,9 @@ class JointHistogram:
 
 
 @dataclass(frozen=True, eq=False)
-class MarginalAudit:
+class MarginalAudit(Claim):
     """What the audit found; `exact` is the exact engine's verdict beside a sampled one, None where it is too dear."""
 
-    test: Sprt
-    mechanism: Mechanism
-    p_phi: float
-    epsilon: float
-    entries: tuple[int, ...]
-    engine: Engine
-    confidence: float
     floor: float
     verdict: Verdict
     exact: Verdict | None
@@ -84,8 +77,7 @@ class MarginalAudit:
     @property
     def sentence(self) -> str:
         """The verdict for a reader in a hurry."""
-        found, claim = self.verdict, f"the claimed epsilon = {self.epsilon:g}"
-        how = "exactly" if self.engine == "exact" else f"at {100 * self.confidence:g} % confidence"
+        found, claim, how = self.verdict, self.text, self.how
         if found.verdict == "certified":
             return f"certified: no event of one released (tau, o) needs a delta above {CERTIFIED:g} at {claim}"
         if found.verdict == "consistent" and self.engine == "exact":
@@ -107,7 +99,7 @@ class MarginalAudit:
         return {
             **self.verdict.as_dict(),
             "epsilon_claimed": self.epsilon,
-            "confidence": 1.0 if self.engine == "exact" else self.confidence,
+            "confidence": self.certainty,
             "sentence": self.sentence,
             "detectable_epsilon": self.verdict.detectable,
             "bins": outside.size,
@@ -329,36 +321,39 @@ def audit_marginal(
     >>> found.verdict.verdict, round(found.verdict.epsilon_lower, 4), round(found.verdict.delta_lower, 5)
     ('violated', 0.2549, 0.00703)
     """
-    check_confidence(confidence)
-    check_floor(floor)
-    require(0.0 < epsilon < math.inf, f"epsilon must be positive to be audited, got {epsilon}")
+    claim = Claim(test, mechanism, p_phi, epsilon, in_order(entry), engine, confidence)
+    grid, entries = checked(claim, max_steps, floor, epsilons), claim.entries
     require(bin_width is None or bin_width >= 1, f"bin_width must be at least 1, got {bin_width}")
     require(runs >= 4, f"runs must be at least 4, got {runs}")
     require(pairs >= 2, f"pairs must be at least 2, got {pairs}")
-    entries, grid = in_order(entry), epsilon_grid(epsilon, epsilons)
-    check_entries(entries, max_steps)
     started = time.perf_counter()
     law = _affordable_law(test, mechanism, p_phi, entries, engine)
     exact = None if law is None else exact_verdict(law, epsilon, floor)
-    claim = (test, mechanism, p_phi, epsilon, entries, engine, confidence, floor)
+    found: dict[str, Any] = {
+        "floor": floor,
+        "exact": exact,
+        "numerical_error": math.nan if law is None else law.scatter,
+    }
     if engine == "exact":
         assert law is not None
-        assert exact is not None
         width = bin_width or auto_width(law.p1, law.p0)
-        histogram, leakage = exact_histogram(law, width, epsilon), law.leakage(grid, floor)
-        seconds = time.perf_counter() - started
-        return MarginalAudit(*claim, exact, exact, histogram, leakage, "exact", law.scatter, 0, seconds)
+        found |= {"verdict": exact, "histogram": exact_histogram(law, width, epsilon), "unfinished": 0}
+        found |= {"leakage": law.leakage(grid, floor), "leakage_from": "exact"}
+        return MarginalAudit(**claim.parts(), **found, seconds=time.perf_counter() - started)
     options: dict[str, Any] = {"seed": seed, "max_steps": max_steps}
     counts = count_runs(test, mechanism, p_phi, entries, runs, threads=threads, progress=progress, **options)
     known = counts.law() if law is None else law
     width = bin_width or auto_width(known.p1, known.p0)
     few = min(pairs, affordable_pairs(test, mechanism, p_phi))
     smooth, _ = smoothed_law(test, mechanism, p_phi, entries, few, width, **options)
-    histogram = sampled_histogram(counts, law, smooth, width, epsilon, confidence)
-    verdict = sampled_verdict(counts, epsilon, floor, confidence)
-    error, seconds = math.nan if law is None else law.scatter, time.perf_counter() - started
-    source, leakage = "sampled" if law is None else "exact", known.leakage(grid, floor)
-    return MarginalAudit(*claim, verdict, exact, histogram, leakage, source, error, counts.unfinished, seconds)
+    found |= {
+        "verdict": sampled_verdict(counts, epsilon, floor, confidence),
+        "histogram": sampled_histogram(counts, law, smooth, width, epsilon, confidence),
+        "leakage": known.leakage(grid, floor),
+        "leakage_from": "sampled" if law is None else "exact",
+        "unfinished": counts.unfinished,
+    }
+    return MarginalAudit(**claim.parts(), **found, seconds=time.perf_counter() - started)
 
 
 def _affordable_law(

@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from dpsmc_audit.audits.claims import Claim
 from dpsmc_audit.audits.expected import Audit
 from dpsmc_audit.mechanisms import Law, Mechanism
 from dpsmc_audit.profiles import factor
@@ -38,7 +39,7 @@ def audit_figure(audit: Audit) -> Figure:
     return figure
 
 
-def setting(audit: Any) -> str:
+def setting(audit: Claim) -> str:
     """The parameters of any audit, in one line."""
     test, entries = audit.test, ", ".join(str(entry) for entry in audit.entries)
     levels = rf"$\alpha$={test.fp:g}" if test.fp == test.fn else rf"$\alpha$={test.fp:g}, {test.fn:g}"

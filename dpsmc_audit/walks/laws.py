@@ -8,8 +8,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -17,20 +16,15 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.mechanisms import Atoms, Exponential, Mechanism
 from dpsmc_audit.sprt import ParameterError, Sprt, require
-from dpsmc_audit.walks.exact import Steps, TerminationLaw, cells_needed, exit_law, walk_until_exit
+from dpsmc_audit.walks.exact import Steps, TerminationLaw, exit_law
 from dpsmc_audit.walks.overshoot import turned_up
 from dpsmc_audit.walks.passage import passage_cost, passage_survival
 from dpsmc_audit.walks.renewal import renewal
+from dpsmc_audit.walks.strata import CELLS, FAR, Part, affordable, cells_of, strata, total
 
 __all__ = ["exact_law"]
 
 FloatArray = NDArray[np.float64]
-
-_FAR = 23.0
-"""A bound further than this over h against the drift is reached with probability exp(-23), 1e-10."""
-
-_CELLS = 1.5e9
-"""Cells that the passage, or all strata together, may visit."""
 
 _VAGUE = 0.02
 """A law with a larger error in some P(tau > k) is refused."""
@@ -40,8 +34,6 @@ _OFTEN = 0.03
 
 _LATE = 300
 """A last forced entry after this is left to strata."""
-
-_MOST_STRATA, _FEWEST_STRATA = 1024, 10
 
 
 def exact_law(
@@ -120,7 +112,7 @@ def _certain_law(test: Sprt, mechanism: Mechanism, p_phi: float, forced: Mapping
 
 def _listed_law(test: Sprt, atoms: Atoms, p_phi: float, forced: Mapping[int, int]) -> TerminationLaw:
     """The average over the values of L, one by one; a single one for Algorithm 1."""
-    _affordable(p_phi, math.fsum(_cost(test, p_phi, x, 0.0) for x, _ in atoms if x > test.floor))
+    affordable(p_phi, math.fsum(cells_of(test, p_phi, x, 0.0) for x, _ in atoms if x > test.floor))
     coin = np.array([0.5])
     null, alt, error, late = [], [], 1e-12 * (len(atoms) > 1), 0.0
     for excess, share in atoms:
@@ -130,21 +122,10 @@ def _listed_law(test: Sprt, atoms: Atoms, p_phi: float, forced: Mapping[int, int
         if law is not None:
             error += share * law.probability_error
             late += share * law.mean_error
-    return TerminationLaw(_total(null), _total(alt), error, error, "fixed bounds", late + error * _total(null).size)
+    return TerminationLaw(total(null), total(alt), error, error, "fixed bounds", late + error * total(null).size)
 
 
 # --- any law of L ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Part:
-    """A share of the law: the runs whose L lies in some interval, or a bound on what is wrong with them."""
-
-    null: FloatArray
-    alt: FloatArray
-    error: float
-    scatter: float
-    mean_error: float
 
 
 def _mixed_law(test: Sprt, mechanism: Mechanism, p_phi: float, forced: Mapping[int, int]) -> TerminationLaw:
@@ -154,7 +135,7 @@ def _mixed_law(test: Sprt, mechanism: Mechanism, p_phi: float, forced: Mapping[i
     """
     lowest = max(float(mechanism.quantile(0.0)), test.floor)
     coin = 1.0 - float(mechanism.survival(test.floor))
-    parts = [_Part(np.array([0.5 * coin]), np.array([0.5 * coin]), 0.0, 0.0, 0.0)]
+    parts = [Part(np.array([0.5 * coin]), np.array([0.5 * coin]), 0.0, 0.0, 0.0)]
     settled, apart = _splits(test, p_phi, forced)
     if _far_share(test, mechanism, p_phi) > _OFTEN:
         settled = math.inf
@@ -162,14 +143,14 @@ def _mixed_law(test: Sprt, mechanism: Mechanism, p_phi: float, forced: Mapping[i
     begin = max(settled, lowest)
     passage = _passage(test, mechanism, p_phi, forced, begin) if begin < math.inf else None
     if passage is None:
-        parts.append(_strata(test, mechanism, p_phi, forced, lowest, None))
+        parts.append(strata(test, mechanism, p_phi, forced, lowest, None))
     else:
         parts.append(passage)
         if begin > lowest:
-            parts.append(_strata(test, mechanism, p_phi, forced, lowest, begin))
+            parts.append(strata(test, mechanism, p_phi, forced, lowest, begin))
         if apart > begin:
-            parts.append(_strata(test, mechanism, p_phi, forced, begin, apart, beyond_passage=True))
-    null, alt = _total([part.null for part in parts]), _total([part.alt for part in parts])
+            parts.append(strata(test, mechanism, p_phi, forced, begin, apart, beyond_passage=True))
+    null, alt = total([part.null for part in parts]), total([part.alt for part in parts])
     columns = zip(*((part.error, part.scatter, part.mean_error) for part in parts), strict=True)
     error, scatter, late = (math.fsum(column) for column in columns)
     method = "passage" if passage is not None and len(parts) == 2 else "strata"
@@ -183,7 +164,7 @@ def _splits(test: Sprt, p_phi: float, forced: Mapping[int, int]) -> tuple[float,
     """The L from which on no bound is met before the last forced entry; and from which on the far bound never is."""
     h, (_, walk, near, far), last = abs(test.exponent(p_phi)), turned_up(test, p_phi), max(forced, default=0)
     settled = max(last * walk.down - far, (last + 1) * walk.up - near)
-    return settled, max(_FAR / h + last * walk.down - far, settled) if h > 0.0 else math.inf
+    return settled, max(FAR / h + last * walk.down - far, settled) if h > 0.0 else math.inf
 
 
 def _far_share(test: Sprt, mechanism: Mechanism, p_phi: float) -> float:
@@ -203,7 +184,7 @@ def _starts(walk: Steps, turned: bool, forced: Mapping[int, int]) -> dict[float,
     return {k * walk.up - (steps - k) * walk.down: float(share) for k, share in enumerate(ups) if share > 1e-18}
 
 
-def _passage(test: Sprt, mechanism: Mechanism, p_phi: float, forced: Mapping[int, int], begin: float) -> _Part | None:
+def _passage(test: Sprt, mechanism: Mechanism, p_phi: float, forced: Mapping[int, int], begin: float) -> Part | None:
     """The runs with L > begin, as if there were no far bound; None if that would cost too much."""
     h, (turned, walk, near, _) = abs(test.exponent(p_phi)), turned_up(test, p_phi)
     last, share = max(forced, default=0), float(mechanism.survival(begin))
@@ -211,7 +192,7 @@ def _passage(test: Sprt, mechanism: Mechanism, p_phi: float, forced: Mapping[int
         return None
     for tail in 10.0 ** -np.arange(14.0, 5.0, -2.0):
         top = near + float(mechanism.quantile(1.0 - tail))
-        if not math.isinf(top) and passage_cost(walk, h, top) <= _CELLS:
+        if not math.isinf(top) and passage_cost(walk, h, top) <= CELLS:
             break
     else:
         return None
@@ -219,141 +200,6 @@ def _passage(test: Sprt, mechanism: Mechanism, p_phi: float, forced: Mapping[int
     running, off = passage_survival(walk, h, weight, _starts(walk, turned, forced), near + begin, top)
     time = np.concatenate([np.zeros(last), np.maximum(-np.diff(running), 0.0)])
     never = np.zeros(time.size)
-    error = abs(share - float(time.sum())) + share * math.exp(-_FAR) + off
+    error = abs(share - float(time.sum())) + share * math.exp(-FAR) + off
     null, alt = (never, time) if turned else (time, never)
-    return _Part(null, alt, error, error, 2.0 * error * time.size)
-
-
-def _strata(
-    test: Sprt,
-    mechanism: Mechanism,
-    p_phi: float,
-    forced: Mapping[int, int],
-    lowest: float,
-    highest: float | None,
-    *,
-    beyond_passage: bool = False,
-) -> _Part:
-    """The runs with L between `lowest` and `highest` (None: all but a small rest), by the trapezoid rule in F(L).
-
-    With `beyond_passage`, only by what they differ from the passage over the near bound alone.
-    """
-    top, rest = (highest, 0.0) if highest is not None else _affordable_top(test, mechanism, p_phi)
-    tilt = abs(test.exponent(p_phi)) if beyond_passage else 0.0  # what the far bound changes falls like exp(-h L)
-    ends = _ends(test, mechanism, p_phi, lowest, top, tilt)
-    laws = [_between(test, p_phi, float(x), forced, beyond_passage) for x in ends]
-    masses = -np.diff(mechanism.survival(np.concatenate([[lowest], ends[1:]])))
-    fine = _weighted(laws, _weights(mechanism, lowest, ends, tilt))
-    coarse = _weighted(laws[::2], _weights(mechanism, lowest, ends[::2], tilt))
-    # every second stratum left out changes as much as this; the rest of the error has been seen to be up to 1.8 of it
-    scatter = 3.0 * float(sum(np.abs(_total([a, -b])).sum() for a, b in zip(fine, coarse, strict=True)))
-    share = float(masses.sum())
-    inside = 1e-11 * share + rest
-    # tau grows with L: P(tau > k) lies between its values at the two ends of each stratum
-    half = scatter if beyond_passage else 0.5 * float(masses.max())
-    moved = abs(_mean(laws[-1]) - _mean(laws[0]))
-    late = 0.5 * float(masses.max()) * moved + 2.0 * inside * max(law[0].size for law in laws)
-    return _Part(*fine, half + inside, scatter + inside, late)
-
-
-def _between(
-    test: Sprt, p_phi: float, excess: float, forced: Mapping[int, int], beyond_passage: bool
-) -> tuple[FloatArray, FloatArray]:
-    """P(tau = k, H_null) and P(tau = k, H_alt) for this L; or by how much the far bound changes them."""
-    law = exit_law(test, p_phi, excess, forced)
-    if not beyond_passage:
-        return law.null, law.alt
-    deep = _FAR / abs(test.exponent(p_phi)) + len(forced) * test.step_sum  # forced entries may lead there
-    up, low = (test.b_up + excess, deep) if test.drift(p_phi) > 0.0 else (deep, test.b_low + excess)
-    alone = walk_until_exit(Steps.of(test, p_phi), up, low, forced=forced)
-    if test.drift(p_phi) > 0.0:
-        return _total([law.null, -alone.null]), law.alt
-    return law.null, _total([law.alt, -alone.alt])
-
-
-def _mean(law: tuple[FloatArray, FloatArray]) -> float:
-    return float(sum(np.arange(1.0, side.size + 1.0) @ side for side in law))
-
-
-def _ends(test: Sprt, mechanism: Mechanism, p_phi: float, lowest: float, top: float, tilt: float) -> FloatArray:
-    """Ends of an even number of strata of equal probability, each L counted with ``exp(-tilt L)``.
-
-    Without a tilt none is wider than the law for a fixed L is smooth.
-    """
-    start = max(lowest, test.floor + 1e-9 * test.step_sum)
-    grid = np.linspace(start, top, 20_001)
-    weights = -np.diff(mechanism.survival(grid)) * np.exp(-tilt * (grid[1:] - start))
-    cumulative = np.concatenate([[0.0], np.cumsum(weights)]) / max(float(weights.sum()), 1e-300)
-    middle = np.interp((np.arange(16) + 0.5) / 16.0, cumulative, grid)
-    each = float(np.mean([_cost(test, p_phi, float(x), tilt) for x in middle])) + 5e4
-    enough = int(1e6 * float(weights.sum())) + _FEWEST_STRATA
-    count = min(int(_CELLS / each), _MOST_STRATA, enough)
-    _affordable(p_phi, each * _FEWEST_STRATA)
-    inner = np.interp(np.arange(1, count) / count, cumulative, grid)
-    even = np.linspace(start, top, count // 4 if tilt == 0.0 else _even_count(test, p_phi, start, top, tilt))
-    ends = np.unique(np.concatenate([[start, top], inner, even]))
-    return ends if ends.size % 2 == 1 else np.insert(ends, -1, 0.5 * (ends[-2] + ends[-1]))
-
-
-def _even_count(test: Sprt, p_phi: float, start: float, top: float, tilt: float) -> int:
-    """Enough evenly spaced L for ``exp(-tilt L)`` to fall by half an e-fold between them, if that is affordable."""
-    count = math.ceil(2.0 * tilt * (top - start)) + 2
-    middle = np.linspace(start, top, 8)
-    each = float(np.mean([_cost(test, p_phi, float(x), tilt) for x in middle]))
-    return count if count * each <= 0.5 * _CELLS else 2
-
-
-def _cost(test: Sprt, p_phi: float, excess: float, tilt: float) -> float:
-    """Cells for one L; with a tilt both with and without the far bound."""
-    _, walk, near, far = turned_up(test, p_phi)
-    cells = cells_needed(walk, near + excess, far + excess)
-    return cells if tilt == 0.0 else cells + cells_needed(walk, near + excess, _FAR / tilt)
-
-
-def _weights(mechanism: Mechanism, lowest: float, ends: FloatArray, tilt: float) -> FloatArray:
-    """Weights of the ends: half the probability of the strata on either side.
-
-    With a tilt, those that are right where ``exp(tilt L) f(L)`` is linear between the ends, but for wide strata.
-    """
-    masses = -np.diff(mechanism.survival(np.concatenate([[lowest], ends[1:]])))
-    halves = 0.5 * masses
-    if tilt == 0.0:
-        return np.asarray(np.append(halves, 0.0) + np.insert(halves, 0, 0.0))
-    cells = 64
-    grid = np.append((ends[:-1, None] + np.diff(ends)[:, None] * (np.arange(cells) / cells)).ravel(), ends[-1])
-    masses = -np.diff(mechanism.survival(grid)).reshape(-1, cells)
-    narrow = tilt * np.diff(ends) <= 4.0  # beyond, the weight of the right end would outgrow the stratum's
-    right = (np.arange(cells) + 0.5) / cells
-    ahead = np.diff(ends)[:, None] * right
-    left_share = (masses * (1.0 - right) * np.exp(-tilt * ahead)).sum(axis=1)
-    right_share = (masses * right * np.exp(tilt * (np.diff(ends)[:, None] - ahead))).sum(axis=1)
-    left_share, right_share = (np.where(narrow, share, halves) for share in (left_share, right_share))
-    return np.asarray(np.append(left_share, 0.0) + np.insert(right_share, 0, 0.0))
-
-
-def _weighted(laws: Sequence[tuple[FloatArray, FloatArray]], weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    null, alt = (_total([w * law[side] for w, law in zip(weights, laws, strict=True)]) for side in (0, 1))
-    return null, alt
-
-
-def _affordable_top(test: Sprt, mechanism: Mechanism, p_phi: float) -> tuple[float, float]:
-    """Up to which L strata go, and the probability of what is beyond."""
-    walk = Steps.of(test, p_phi)
-    for tail in 10.0 ** -np.arange(9.0, 2.0, -1.0):
-        top = float(mechanism.quantile(1.0 - tail))
-        if cells_needed(walk, test.b_up + top, test.b_low + top) <= 0.05 * _CELLS:
-            return top, float(tail)
-    return float(mechanism.quantile(1.0 - 1e-2)), 1e-2
-
-
-def _affordable(p_phi: float, cells: float) -> None:
-    message = "the law at p_phi={:g} would visit {:.0e} cells: without drift only means and errors are affordable"
-    require(cells <= _CELLS, message.format(p_phi, cells))
-
-
-def _total(rows: Sequence[FloatArray]) -> FloatArray:
-    """Sum of rows of different lengths, continued by 0."""
-    total = np.zeros(max(row.size for row in rows))
-    for row in rows:
-        total[: row.size] += row
-    return total
+    return Part(null, alt, error, error, 2.0 * error * time.size)
