@@ -73,6 +73,7 @@ def test_profiles_of_every_mechanism_and_observer(data: st.DataObject, test: Spr
 
 THEIRS = """
 import json, math, sys
+from dp_accounting.pld import privacy_loss_distribution
 
 laws, grid = json.load(sys.stdin)
 logs = [{k: math.log(x) for k, x in enumerate(p) if x > 0} for p in laws]
