@@ -65,7 +65,7 @@ def _exact_law(test: Sprt, mechanism: Mechanism, p_phi: float, forced: tuple[tup
     if records is None:
         return _known(p_phi, _mixed_law(test, mechanism, p_phi, given))
     renewed = records.law(given)
-    if renewed.error <= 1e-5:
+    if renewed.error <= 3e-5:
         return renewed
     try:
         other = _mixed_law(test, mechanism, p_phi, given)
