@@ -2,7 +2,7 @@
 
 A walk with excess record ``X_k = max_j max(Lambda_j - b_up, -Lambda_j - b_low)`` stops at the first k with
 ``X_k >= L``. So a law for L is all there is to know about a mechanism: ``P(tau > k) = survival(X_k)``. An L that leaves
-no room between the bounds (``Sprt.floor``) releases tau = 1 and a fair coin, whatever the sample.
+no room between the bounds (``Sprt.no_room``) releases tau = 1 and a fair coin, whatever the sample.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ class Truncated:
         from dpsmc_audit.calibration import calibrated_center, center_of_mean
 
         check_epsilon(cls.name, epsilon)
-        scale, lowest = test.step_sum / epsilon, test.floor + min(10.0 * test.step_sum, -0.5 * test.floor)
+        scale, lowest = test.step_sum / epsilon, test.no_room + min(10.0 * test.step_sum, -0.5 * test.no_room)
         as_long = center_of_mean(lambda center: cls(center, scale, lowest).mean, scale, lowest, scale)
         center = calibrated_center(test, lambda center: cls(center, scale, lowest), scale, as_long)
         return cls(center, scale, lowest)
@@ -352,7 +352,7 @@ def mechanism_named(
         require(distribution is not None, "mechanism=law needs mechanism.distribution, a distribution of scipy.stats")
         law = Law.of(f"{distribution}", **(arguments or {}))
         message = f"mechanism law {distribution}: no L leaves room between the bounds, a coin would decide every run"
-        require(float(law.survival(test.floor)) > 1e-6, message)
+        require(float(law.survival(test.no_room)) > 1e-6, message)
         return law
     require(distribution is None and not arguments, f"mechanism.distribution is for mechanism=law, got {name}")
     require(name in MECHANISMS, f"mechanism must be one of {', '.join([*MECHANISMS, Law.name])}, got {name}")

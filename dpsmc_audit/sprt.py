@@ -141,7 +141,7 @@ class Sprt:
         return _ON_THE_BOUND * math.log((1.0 - self.fn) / self.fp)
 
     @property
-    def floor(self) -> float:
+    def no_room(self) -> float:
         """The L at and below which no room is left between the bounds: a fair coin decides after one sample."""
         return -min(self.b_up, self.b_low)
 

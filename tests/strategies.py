@@ -29,7 +29,7 @@ def mechanisms(draw: st.DrawFn, test: Sprt) -> Mechanism:
         NoNoise,
         lambda: Exponential.private(test, epsilon),
         lambda: Laplace(draw(st.floats(0.0, 4.0)) * scale, scale),
-        lambda: Truncated(draw(st.floats(-1.0, 3.0)) * scale, scale, draw(st.floats(0.0, 0.9)) * test.floor),
+        lambda: Truncated(draw(st.floats(-1.0, 3.0)) * scale, scale, draw(st.floats(0.0, 0.9)) * test.no_room),
         lambda: Law.of("gamma", a=draw(st.floats(0.5, 4.0)), scale=scale),
         lambda: Law.of("norm", loc=draw(st.floats(-1.0, 3.0)) * scale, scale=scale),
         lambda: Law.of("poisson", mu=draw(st.floats(0.5, 5.0)), loc=draw(st.integers(-2, 1))),

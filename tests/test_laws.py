@@ -24,7 +24,7 @@ entry_sets = st.sets(st.integers(1, 9), max_size=6)
 def enumerated(test: Sprt, law: Mechanism, p_phi: float, forced: dict[int, int], length: int) -> np.ndarray:
     """P(tau = k, o) for k up to `length` by going through all sequences; rows H_null and H_alt."""
     found = np.zeros((2, length))
-    coin = 1.0 - float(law.survival(test.floor))
+    coin = 1.0 - float(law.survival(test.no_room))
     found[:, 0] += 0.5 * coin
     free = [k for k in range(1, length + 1) if k not in forced]
     for bits in itertools.product((0, 1), repeat=len(free)):
@@ -34,7 +34,7 @@ def enumerated(test: Sprt, law: Mechanism, p_phi: float, forced: dict[int, int],
         for k in range(1, length + 1):
             walk += test.s_plus if sample[k] else -test.s_minus
             above, below = walk - test.b_up, -walk - test.b_low
-            still = min(running, float(law.survival(max(above, below, test.floor))))
+            still = min(running, float(law.survival(max(above, below, test.no_room))))
             found[0 if above >= below else 1, k - 1] += weight * (running - still)
             running = still
     return found
@@ -196,7 +196,7 @@ def test_an_error_that_is_stated_covers_a_finer_law(test: Sprt, epsilon: float, 
     exact = exact_law(test, law, p_phi, {1: 1})
     tail = np.zeros(exact.null.size + 1)
     for x in law.quantile((np.arange(1500) + 0.5) / 1500):
-        fixed = np.ones(1) if x <= test.floor else exit_law(test, p_phi, float(x), {1: 1}).survival()
+        fixed = np.ones(1) if x <= test.no_room else exit_law(test, p_phi, float(x), {1: 1}).survival()
         fixed = fixed[: tail.size]
         tail[: fixed.size] += fixed / 1500
     assert np.max(np.abs(exact.survival() - tail)) <= exact.error + 1 / 1500

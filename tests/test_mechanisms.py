@@ -119,7 +119,7 @@ def test_truncated_noise_is_as_long_as_algorithm_2_or_longer(alpha: float, delta
     test = Sprt(0.73, delta, alpha)
     law = Truncated.private(test, epsilon)
     assert law.mean >= test.step_sum / epsilon * (1 - 1e-9)
-    assert test.floor < law.lowest < 0
+    assert test.no_room < law.lowest < 0
     draws = sample(law, np.random.default_rng(2), 200_000)
     assert draws.mean() == pytest.approx(law.mean, abs=5 * draws.std() / np.sqrt(200_000))
 

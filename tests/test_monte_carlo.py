@@ -123,7 +123,7 @@ def test_entries_and_coins_are_those_of_the_twin(
     for i in range(4):
         stream = twins.words(seed, 3 + i)
         excess = float(law.quantile(np.array([(next(stream) >> 11) / 2**53]))[0])
-        if excess <= test.floor:
+        if excess <= test.no_room:
             heads = (next(twins.words(tosses, 3 + i)) >> 11) / 2**53 < 0.5
             assert (drawn.tau[i], drawn.decision[i]) == (1, 1 if heads else 0)
             continue

@@ -27,7 +27,7 @@ def brute_force(
         for member, bit in enumerate((1, 0)):
             changed = [bit if k in entries else x for k, x in enumerate(bits, start=1)]
             for j, x in enumerate(excess):
-                coin = x <= test.floor
+                coin = x <= test.no_room
                 sums[member, j] += 1 if coin else twins.walk(test, float(x), iter(changed), cap)[0]
     return sums
 
@@ -48,7 +48,7 @@ def test_one_pass_equals_brute_force_for_every_l(
     leave less room than the test has, or none.
     """
     given, most = tuple(sorted(entries)), max(cap, *entries)
-    below = np.array([1.5, 1.0, 0.7, 0.2]) * test.floor
+    below = np.array([1.5, 1.0, 0.7, 0.2]) * test.no_room
     excess = np.sort(np.concatenate([below, [0.0], draw_excess(Exponential.private(test, epsilon), 12, seed)]))
     found = pair_sums(test, p_phi, excess, 4, given, seed=seed, max_steps=most)
     assert found.sums.sum(axis=0).tolist() == brute_force(test, p_phi, excess, 4, given, seed, most).tolist()

@@ -115,7 +115,7 @@ class Audit(Claim):
 
 def auto_bin_width(test: Sprt, mechanism: Mechanism, p_phi: float) -> int:
     """A width with which about sixty bins hold all but one part in 10^4 of the averages."""
-    lowest, highest = max(float(mechanism.quantile(0.0)), 0.9 * test.floor), float(mechanism.quantile(1.0 - 1e-4))
+    lowest, highest = max(float(mechanism.quantile(0.0)), 0.9 * test.no_room), float(mechanism.quantile(1.0 - 1e-4))
     low, high = (forced_moments(test, p_phi, excess, {1: 1})[0] for excess in (lowest, max(lowest, highest)))
     return max(1, round((high - low) / 60.0))
 

@@ -237,7 +237,7 @@ def support_gap_evidence(
     P(verdict is violated although no such L* exists) <= 1 - confidence, up to the normal approximation of a mean: an
     approximation that sequences too rare to be in the sample can upset, so that fewer than 200 pairs give no verdict.
     """
-    lowest = max(float(mechanism.quantile(0.0)), test.floor)
+    lowest = max(float(mechanism.quantile(0.0)), test.no_room)
     excess = lowest + test.step_sum * np.linspace(0.0, 1.0, CANDIDATES)
     mass = 1.0 - mechanism.survival(excess)
     half = pairs // 2

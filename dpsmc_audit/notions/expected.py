@@ -128,7 +128,7 @@ def expected_law(
     ('0.009218', 0.0, '-0.010000')
     """
     start_1, start_0 = (_start(test, mechanism, p_phi, entries, bit) for bit in (1, 0))
-    far = max(float(mechanism.quantile(1.0 - upto)), test.floor + test.step_sum)
+    far = max(float(mechanism.quantile(1.0 - upto)), test.no_room + test.step_sum)
     longest = max(forced_moments(test, p_phi, far, dict.fromkeys(entries, bit))[0] for bit in (1, 0))
     count = math.ceil(longest / bin_width) + 1
     require(count <= MOST_BINS, f"bin_width={bin_width} makes {count} bins, more than {MOST_BINS}: choose wider ones")
@@ -162,7 +162,7 @@ def expected_law(
 
 def _lowest(test: Sprt, mechanism: Mechanism) -> float:
     """The smallest L that leaves room between the bounds; a hair above where a coin decides."""
-    return max(float(mechanism.quantile(0.0)), test.floor + 1e-9 * test.step_sum)
+    return max(float(mechanism.quantile(0.0)), test.no_room + 1e-9 * test.step_sum)
 
 
 def _beyond(test: Sprt, p_phi: float, entries: tuple[int, ...], far: float, edge: float) -> float:
@@ -177,7 +177,7 @@ def _beyond(test: Sprt, p_phi: float, entries: tuple[int, ...], far: float, edge
 def _start(test: Sprt, mechanism: Mechanism, p_phi: float, entries: tuple[int, ...], bit: int) -> Exact:
     """g_x at the smallest L."""
     lowest = float(mechanism.quantile(0.0))
-    if lowest <= test.floor:
+    if lowest <= test.no_room:
         return Exact(1.0, 0.0, "coin")
     walk = Steps.of(test, p_phi)
     if cells_needed(walk, test.b_up + lowest, test.b_low + lowest) <= BUDGET:
@@ -193,9 +193,9 @@ def _start(test: Sprt, mechanism: Mechanism, p_phi: float, entries: tuple[int, .
 def _apart(test: Sprt, mechanism: Mechanism, p_phi: float) -> float:
     """The L from which on the far bound is too far to matter; the smallest L where it always is."""
     h, lowest = abs(test.exponent(p_phi)), _lowest(test, mechanism)
-    if h == 0.0 or lowest > test.floor + 5.0 * test.step_sum:
+    if h == 0.0 or lowest > test.no_room + 5.0 * test.step_sum:
         return lowest
-    return max(lowest, test.floor + min(25.0 / h, 40.0 * test.step_sum))
+    return max(lowest, test.no_room + min(25.0 / h, 40.0 * test.step_sum))
 
 
 def _far_bound_share(
@@ -215,7 +215,7 @@ def _far_bound_share(
     turned, walk, b_up, b_low = turned_up(test, p_phi)
     if entries != (1,) or h == 0.0 or math.isinf(h) or cells_needed(walk, b_up + far, 40.0 / h) > BUDGET:
         return math.inf
-    if apart > _lowest(test, mechanism) and (apart - test.floor) / walk.drift > _BISECTED * bin_width:
+    if apart > _lowest(test, mechanism) and (apart - test.no_room) / walk.drift > _BISECTED * bin_width:
         return math.inf
     rare = 0.0
     for bit in (1, 0):
@@ -253,7 +253,7 @@ def _bisected(
         return exit_law(test, p_phi, excess, {1: bit}).mean
 
     first, top = (average(begin), average(apart)) if np.any(reached < apart) else (0.0, 0.0)
-    found = np.where((reached < apart) & (edges <= first), test.floor, reached)
+    found = np.where((reached < apart) & (edges <= first), test.no_room, reached)
     for i in np.flatnonzero((reached < apart) & (edges > first) & (edges < top)):
         low, high = begin, apart
         while high - low > 1e-12 * test.step_sum and low < 0.5 * (low + high) < high:
@@ -274,7 +274,7 @@ def _by_line(test: Sprt, p_phi: float, entries: tuple[int, ...], points: FloatAr
         excess[0] = -math.inf
         record = np.maximum.accumulate(excess)
         before = np.maximum(np.ceil(points - _TIE).astype(np.int64) - 1, 0)
-        reached.append(np.where(before > 0, np.maximum(record[before], test.floor), -math.inf))
+        reached.append(np.where(before > 0, np.maximum(record[before], test.no_room), -math.inf))
     return reached[0], reached[1]
 
 

@@ -121,7 +121,7 @@ def lowest_record(test: Sprt, mechanism: Mechanism) -> float:
     >>> lowest_record(Sprt(p=0.73, delta=0.01, alpha=0.01), NoNoise())
     -5e-324
     """
-    return max(test.floor, float(np.nextafter(mechanism.quantile(0.0), -math.inf)))
+    return max(test.no_room, float(np.nextafter(mechanism.quantile(0.0), -math.inf)))
 
 
 def _running_key(records: Records) -> int:
@@ -130,7 +130,7 @@ def _running_key(records: Records) -> int:
 
 def _outcomes(test: Sprt, mechanism: Mechanism, records: Records) -> tuple[IntArray, FloatArray]:
     """Keys ``2 tau + decision`` (still running: beyond all others) and their probabilities."""
-    room = float(mechanism.survival(test.floor))
+    room = float(mechanism.survival(test.no_room))
     alive = np.minimum(mechanism.survival(records.excess), room)
     mass = -np.diff(alive, prepend=room, append=0.0)
     coin = 0.5 * (1.0 - room)

@@ -161,7 +161,7 @@ def _rare_of_certain_walk(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exa
 
 def _rare_of_atom(test: Sprt, p_phi: float, excess: float) -> Exact:
     """Of one L: for Algorithm 1, the only one."""
-    if excess <= test.floor:
+    if excess <= test.no_room:
         return Exact(0.5, 0.0, "coin")
     walk, b_up, b_low = Steps.of(test, p_phi), test.b_up + excess, test.b_low + excess
     if cells_needed(walk, b_up, b_low) <= BUDGET:

@@ -46,8 +46,8 @@ def _bracket(
     `inside` bounds f on an interval of L, `beyond` where L exceeds `top`; f is `coin` where a coin decides.
     """
     lowest = float(mechanism.quantile(0.0))
-    tossed = 0.0 if lowest > test.floor else 1.0 - float(mechanism.survival(test.floor))
-    lowest = max(lowest, test.floor + 1e-9 * test.step_sum)
+    tossed = 0.0 if lowest > test.no_room else 1.0 - float(mechanism.survival(test.no_room))
+    lowest = max(lowest, test.no_room + 1e-9 * test.step_sum)
 
     def item(left: float, right: float) -> tuple[float, float, float, float, float, float]:
         above = float(mechanism.survival(left)) if left > lowest else 1.0 - tossed
@@ -95,7 +95,7 @@ def rare_by_bracket(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
     between = _bracket(test, mechanism, inside, top, (0.0, math.exp(-h * (bound + top))), 0.5)
     if not _leave_to_wald(test, p_phi, test.b_up + top, test.b_low + top):
         return between
-    tossed = 1.0 - float(mechanism.survival(test.floor))
+    tossed = 1.0 - float(mechanism.survival(test.no_room))
     return replace(between, error=between.error + 2.0 * roughness(test, p_phi) * (between.value - 0.5 * tossed))
 
 

@@ -96,9 +96,9 @@ def _certain_law(test: Sprt, mechanism: Mechanism, p_phi: float, forced: Mapping
     ones, steps = np.cumsum(bits), np.arange(1, last + 1)
     walk = ones * test.s_plus - (steps - ones) * test.s_minus
     above, below = walk - test.b_up, -walk - test.b_low
-    record = np.maximum.accumulate(np.maximum(np.maximum(above, below), test.floor))
+    record = np.maximum.accumulate(np.maximum(np.maximum(above, below), test.no_room))
     running = mechanism.survival(record)
-    coin = 1.0 - float(mechanism.survival(test.floor))
+    coin = 1.0 - float(mechanism.survival(test.no_room))
     stopped = -np.diff(running, prepend=1.0 - coin)
     null, alt = np.where(above >= below, stopped, 0.0), np.where(above >= below, 0.0, stopped)
     null[0] += 0.5 * coin
@@ -112,11 +112,11 @@ def _certain_law(test: Sprt, mechanism: Mechanism, p_phi: float, forced: Mapping
 
 def _listed_law(test: Sprt, atoms: Atoms, p_phi: float, forced: Mapping[int, int]) -> TerminationLaw:
     """The average over the values of L, one by one; a single one for Algorithm 1."""
-    affordable(p_phi, math.fsum(cells_of(test, p_phi, x, 0.0) for x, _ in atoms if x > test.floor))
+    affordable(p_phi, math.fsum(cells_of(test, p_phi, x, 0.0) for x, _ in atoms if x > test.no_room))
     coin = np.array([0.5])
     null, alt, error, late = [], [], 1e-12 * (len(atoms) > 1), 0.0
     for excess, share in atoms:
-        law = exit_law(test, p_phi, excess, forced) if excess > test.floor else None
+        law = exit_law(test, p_phi, excess, forced) if excess > test.no_room else None
         null.append(share * (coin if law is None else law.null))
         alt.append(share * (coin if law is None else law.alt))
         if law is not None:
@@ -133,8 +133,8 @@ def _mixed_law(test: Sprt, mechanism: Mechanism, p_phi: float, forced: Mapping[i
 
     Where a bound may be met before the last forced entry, or the passage would cost too much, strata take its place.
     """
-    lowest = max(float(mechanism.quantile(0.0)), test.floor)
-    coin = 1.0 - float(mechanism.survival(test.floor))
+    lowest = max(float(mechanism.quantile(0.0)), test.no_room)
+    coin = 1.0 - float(mechanism.survival(test.no_room))
     parts = [Part(np.array([0.5 * coin]), np.array([0.5 * coin]), 0.0, 0.0, 0.0)]
     settled, apart = _splits(test, p_phi, forced)
     if _far_share(test, mechanism, p_phi) > _OFTEN:
@@ -170,7 +170,7 @@ def _splits(test: Sprt, p_phi: float, forced: Mapping[int, int]) -> tuple[float,
 def _far_share(test: Sprt, mechanism: Mechanism, p_phi: float) -> float:
     """About how often the far bound is met: ``E[exp(-h (b_far + L))]``."""
     h, far = abs(test.exponent(p_phi)), turned_up(test, p_phi)[3]
-    excess = np.maximum(mechanism.quantile((np.arange(200) + 0.5) / 200), test.floor)
+    excess = np.maximum(mechanism.quantile((np.arange(200) + 0.5) / 200), test.no_room)
     return float(np.exp(-h * (far + excess)).mean())
 
 

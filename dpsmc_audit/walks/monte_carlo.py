@@ -584,7 +584,7 @@ def draw_block(
         given, stream = np.array(entries, np.int64), derived(seed, BEGINNING)
         _until_given(stream, paths, given, bit, excess, *walk, begun, held, runs.decision)  # type: ignore[call-arg]
         runs.tau[:] = begun
-    coin = excess <= test.floor
+    coin = excess <= test.no_room
     if np.any(coin):
         _uniforms(derived(seed, COIN), first, uniforms)
         runs.tau[coin], runs.decision[coin] = 1, np.where(uniforms[coin] < 0.5, NULL, ALT)

@@ -94,7 +94,7 @@ def pair_sums(
     check_entries(entries, max_steps)
     groups = min(groups, pairs)
     edges = np.arange(groups + 1) * pairs // groups
-    coins = int(np.count_nonzero(excess <= test.floor))  # where a coin decides, after one sample
+    coins = int(np.count_nonzero(excess <= test.no_room))  # where a coin decides, after one sample
     if coins:
         total = np.tile(np.diff(edges)[:, None, None], (1, 2, excess.size))
         if coins < excess.size:
@@ -155,5 +155,5 @@ def pair_times(
     stream = derived(seed, SEQUENCES)
     kernel = cast(Callable[..., None], monte_carlo._pair_times)
     kernel(stream, first, shift, forced, changed, excess, *walk_arguments(test, p_phi), max_steps, tau)
-    tau[:, :, excess <= test.floor] = 1
+    tau[:, :, excess <= test.no_room] = 1
     return tau
