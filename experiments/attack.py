@@ -257,7 +257,7 @@ def crossings() -> tuple[FloatArray, FloatArray]:
 def expected_bins(mechanism: Mechanism) -> tuple[FloatArray, FloatArray]:
     """P_1 and P_0 of the bins [0, 1), [1, 2), ... of the average termination time, the last one open."""
     lowest = float(mechanism.quantile(0.0))
-    tails = (np.where(at <= lowest, 1.0, mechanism.survival(np.maximum(at, TEST.floor))) for at in crossings())
+    tails = (np.where(at <= lowest, 1.0, mechanism.survival(np.maximum(at, TEST.no_room))) for at in crossings())
     one, zero = (np.maximum(-np.diff(tail, append=0.0), 0.0) for tail in tails)
     return one, zero
 

@@ -204,7 +204,7 @@ def test_later_and_several_entries_are_revealed_too(entries: tuple[int, ...]) ->
 
 def test_two_sided_noise_hides_no_more_than_the_coin() -> None:
     law = Laplace(center=5.0, scale=1.0)
-    coin = 1.0 - float(law.survival(PAPER.floor))
+    coin = 1.0 - float(law.survival(PAPER.no_room))
     found = given_sequence(PAPER, law, oscillating_sequence(PAPER, law), [1])
     assert found.total_variation == pytest.approx(1.0 - coin, abs=2e-3)
 
