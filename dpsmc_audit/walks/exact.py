@@ -148,9 +148,9 @@ class ExitLaw:
 class TerminationLaw:
     """Law of (tau, o) of a mechanism, averaged over L: ``null[k - 1] = P(tau = k, H_null)``, `alt` likewise.
 
-    `error` is the numerical error of any P(tau > k): a bound, except where strata correct the passage over one bound for
-    the other, when it is that of the law as a whole. `scatter` is the latter, summed over all (tau, o): a bound where no
-    strata of L were averaged, an estimate (three times what half of the strata change) where they were.
+    `error` is the numerical error of any P(tau > k): a bound, except where strata correct the passage over one bound
+    for the other, when it is that of the law as a whole. `scatter` is the latter, summed over all (tau, o): a bound
+    where no strata of L were averaged, an estimate (three times what half of the strata change) where they were.
     """
 
     null: FloatArray
