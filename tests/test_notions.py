@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsmc_audit.mechanisms import Exponential, NoNoise
+from dpsmc_audit.mechanisms import Exponential, Law, NoNoise
 from dpsmc_audit.notions.expected import _by_grid, expected_law, forced_moments, output_sensitivity
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks.exact import Steps, exit_law
@@ -117,3 +117,22 @@ def test_a_late_entry_shows_where_the_test_is_likely_to_stop() -> None:
         )
         assert found.log_ratio_error()[i] < 1e-2
     assert math.log(one[7] / zero[7]) == pytest.approx(0.024, abs=5e-4)
+
+
+def test_a_block_of_entries_is_looked_at_step_by_step() -> None:
+    """Ten entries: averages are a staircase in L, and each edge is found by bisection; against 2000 quantiles of L."""
+    test, entries = Sprt(0.6, 0.1, 0.05), tuple(range(1, 11))
+    law = Law.of("gamma", a=2.0, scale=0.5 * test.step_sum)
+    found = expected_law(test, law, 0.75, entries, bin_width=3)
+    assert found.method == "bisection"
+    for tail, bit in ((found.tail_1, 1), (found.tail_0, 0)):
+        values = np.array(
+            [
+                forced_moments(test, 0.75, float(x), dict.fromkeys(entries, bit))[0]
+                for x in law.quantile((np.arange(2000) + 0.5) / 2000)
+            ]
+        )
+        counted = np.array([np.mean(values >= edge * (1 - 1e-6)) for edge in found.edges])
+        assert np.max(np.abs(counted - tail)) <= 1 / 2000
+    assert found.gap.integer is not None
+    assert found.gap.below == pytest.approx(found.gap.mass, abs=1e-6)

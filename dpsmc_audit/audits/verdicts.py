@@ -109,7 +109,7 @@ def exact_verdict(law: ExpectedLaw, epsilon: float) -> Verdict:
     p1, p0 = law.probabilities()
     ratio, error = np.abs(log_ratio(p1, p0)), law.log_ratio_error()
     known = (p1 + p0) > _KNOWN
-    surely = np.where(known, ratio - error, 0.0)
+    surely = np.where(known & (np.isfinite(ratio) | law.surely_held()), ratio - error, 0.0)
     worst = int(np.argmax(surely))
     delta = _delta(p1, p0, epsilon, 2.0 * law.tail_error * np.maximum(law.tail_1, law.tail_0))
     if law.gap.integer is not None and law.gap.below > _NOTHING:

@@ -27,6 +27,9 @@ FloatArray = NDArray[np.float64]
 _CHEAP = 3e6
 """Cells that the law for one L may cost where hundreds of L are asked for."""
 
+_SECONDS = 8.0
+"""What finding every edge by bisection may take where the ladder does not apply."""
+
 _BISECTED = 400
 """So many edges may be looked for one by one."""
 
@@ -78,6 +81,14 @@ class ExpectedLaw:
     def probabilities(self) -> tuple[FloatArray, FloatArray]:
         """P_1 and P_0 of the bins ``[edges[i], edges[i + 1])``, the last one open."""
         return bins_between(self.tail_1), bins_between(self.tail_0)
+
+    def surely_held(self) -> NDArray[np.bool_]:
+        """Bins that one member meets with more than the error of its probability."""
+        held = np.zeros(self.edges.size, np.bool_)
+        for tail in (self.tail_1, self.tail_0):
+            either = tail + np.append(tail[1:], 0.0)
+            held |= bins_between(tail) > self.tail_error * either
+        return held
 
     def log_ratio_error(self) -> FloatArray:
         """Numerical error of ``ln(P_1 / P_0)`` in each bin."""
@@ -144,6 +155,12 @@ def expected_law(
         reached, error, method = _by_line(test, p_phi, entries, points), 1e-12, "line"
     elif error <= 1e-5:
         reached, method = _by_ladder(test, p_phi, points, _lowest(test, mechanism), apart, far), "ladder"
+    elif mechanism.atoms is None and points.size * (_evaluation(test, p_phi, far)) <= _SECONDS:
+        nowhere, lowest = np.full(points.size, -math.inf), _lowest(test, mechanism)
+        one, zero = (
+            _bisected(test, p_phi, dict.fromkeys(entries, bit), points, nowhere, lowest, far) for bit in (1, 0)
+        )
+        reached, error, method = (one, zero), 1e-8, "bisection"
     else:
         reached, error = _by_grid(test, mechanism, p_phi, entries, points, far)
         method = "grid"
@@ -239,28 +256,41 @@ def _by_ladder(
     ahead, behind = barrier + walk.up - b_up, barrier - walk.down - b_up
     one, zero = (behind, ahead) if turned else (ahead, behind)
     return (
-        _bisected(test, p_phi, 1, edges, one, lowest, apart),
-        _bisected(test, p_phi, 0, edges, zero, lowest, apart),
+        _bisected(test, p_phi, {1: 1}, edges, one, lowest, apart),
+        _bisected(test, p_phi, {1: 0}, edges, zero, lowest, apart),
     )
 
 
 def _bisected(
-    test: Sprt, p_phi: float, bit: int, edges: FloatArray, reached: FloatArray, begin: float, apart: float
+    test: Sprt,
+    p_phi: float,
+    forced: Mapping[int, int],
+    edges: FloatArray,
+    reached: FloatArray,
+    begin: float,
+    apart: float,
 ) -> FloatArray:
     """With the L from `begin` to `apart` found anew: g does not fall, so the edge is reached where bisection ends."""
 
     def average(excess: float) -> float:
-        return exit_law(test, p_phi, excess, {1: bit}).mean
+        return exit_law(test, p_phi, excess, forced).mean
 
     first, top = (average(begin), average(apart)) if np.any(reached < apart) else (0.0, 0.0)
     found = np.where((reached < apart) & (edges <= first), test.no_room, reached)
+    found = np.where((reached < apart) & (edges >= top), np.maximum(reached, apart), found)
     for i in np.flatnonzero((reached < apart) & (edges > first) & (edges < top)):
         low, high = begin, apart
-        while high - low > 1e-12 * test.step_sum and low < 0.5 * (low + high) < high:
+        while high - low > 1e-9 * test.step_sum and low < 0.5 * (low + high) < high:
             middle = 0.5 * (low + high)
             low, high = (low, middle) if average(middle) >= edges[i] else (middle, high)
         found[i] = high
     return found
+
+
+def _evaluation(test: Sprt, p_phi: float, far: float) -> float:
+    """About how many seconds it takes to look for the L of one edge, for both members."""
+    cells = cells_needed(Steps.of(test, p_phi), test.b_up + far, test.b_low + far)
+    return 60.0 * (2e-4 + 1e-9 * cells)
 
 
 def _by_line(test: Sprt, p_phi: float, entries: tuple[int, ...], points: FloatArray) -> tuple[FloatArray, FloatArray]:
