@@ -62,7 +62,8 @@ def _tails(seen: np.ndarray, other: np.ndarray, top: int) -> TailCounts:
 def test_bounds_keep_their_level_on_exactly_private_laws(epsilon: float) -> None:
     """Two-sided geometric noise is exactly epsilon-private: 1000 times 95 % bounds, at most 5 % + 3 sigma wrong.
 
-    The event is the best of 40 tails, chosen on one half: judged on the same half the rate is far above the level.
+    The event is the best of 40 tails, chosen on one half. Judged on the half that chose it, false alarms are several
+    times as many.
     """
     rng, wrong, careless = np.random.default_rng(7), np.zeros(2, int), 0
     share = np.exp(-epsilon) if epsilon > 0 else 0.5
@@ -74,7 +75,8 @@ def test_bounds_keep_their_level_on_exactly_private_laws(epsilon: float) -> None
         wrong[1] += delta_lower_bound(first, second, epsilon, 0.95)[0] > 0
         careless += epsilon_lower_bound(second, second, 0.95)[0] > epsilon
     assert np.all(wrong <= 50 + 3 * np.sqrt(1000 * 0.05 * 0.95))
-    assert careless >= wrong[0]
+    assert careless >= 3 * wrong[0]
+    assert careless > 10
 
 
 def test_bounds_find_what_is_there() -> None:

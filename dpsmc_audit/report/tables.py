@@ -198,10 +198,15 @@ def _observer_columns() -> list[Column]:
         Column("error", r"$\max P(\mathrm{wrong})$", lambda row: f"{max(row['fp_worst'], row['fn_worst']):.4f}"),
         Column("verdict", "Verdict", verdict),
         Column("total variation", r"$d_{TV}$", _number("total_variation", ".3g")),
-        Column("delta at eps", r"$\delta(\varepsilon)$", _number("delta_at_epsilon", ".3g")),
-        Column("delta at 2 eps", r"$\delta(2\varepsilon)$", _number("delta_at_2_epsilon", ".3g")),
+        Column("delta at eps", r"$\delta(\varepsilon)$", _delta("delta_at_epsilon")),
+        Column("delta at 2 eps", r"$\delta(2\varepsilon)$", _delta("delta_at_2_epsilon")),
         Column("ln ratio, best event", r"$\ln$ ratio", ratio),
     ]
+
+
+def _delta(name: str) -> Callable[[Row], str]:
+    """What is below 1e-12 is rounding."""
+    return lambda row: f"{row[name]:.3g}" if row[name] > 1e-12 else "0"
 
 
 def _outside(row: Row) -> str:
