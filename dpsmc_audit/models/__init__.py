@@ -1,0 +1,1 @@
+"""Systems whose runs are sampled: anything that yields traces or bits."""
