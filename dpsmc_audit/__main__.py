@@ -57,9 +57,13 @@ def _job(composed: DictConfig) -> None:
     """One run, or one job of a sweep, which must not take the others down."""
     folder = Path(HydraConfig.get().runtime.output_dir)
     try:
-        for stale in ("result.json", "failed.txt"):  # an older run's, which this one would seem to have made
+        for stale in (
+            "result.json",
+            "failed.txt",
+            "partial.json",
+        ):  # an older run's, which this one would seem to have made
             (folder / stale).unlink(missing_ok=True)
-        _run(read(composed), folder)
+        _run(read(composed, HydraConfig.get().overrides.task), folder)
     except Exception as error:
         log.exception("this run failed")
         if not _in_sweep():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig, OmegaConf
 
-from dpsmc_audit.evidence import check_confidence
+from dpsmc_audit.evidence.intervals import check_confidence
+from dpsmc_audit.evidence.verdict import METHODS
 from dpsmc_audit.mechanisms import Mechanism, mechanism_named
 from dpsmc_audit.profiles import check_floor, epsilon_grid
 from dpsmc_audit.sprt import ParameterError, Sprt, check_entries, check_probability, in_order, require
@@ -18,6 +20,9 @@ from dpsmc_audit.sprt import ParameterError, Sprt, check_entries, check_probabil
 __all__ = ["Config", "Engine", "Named", "Noise", "read", "register"]
 
 KERNELS, ENGINES = ("jumps", "steps"), ("monte_carlo", "exact")
+SAMPLER_KEYS = ("sampler", "epsilon", "claimed_delta", "confidence", "runs", "seed", "method", "floor")
+"""All that an audit of a user's mechanism reads."""
+SAMPLER_RUNS = 100_000
 MODELS, NOTIONS = ("bernoulli",), ("expected", "marginal", "informed")
 
 
@@ -78,6 +83,9 @@ class Config:
     floor: float = 0.01
     epsilons: list[float] | None = None
     sequence: str | None = None
+    method: str = "split"
+    sampler: str | None = None
+    claimed_delta: float = 0.0
     study: str | None = None
     task: Named = field(default_factory=Named)
     mechanism: Noise = field(default_factory=Noise)
@@ -87,20 +95,37 @@ class Config:
 
     def check(self) -> None:
         """Raise `ParameterError` for any value that no task can work with."""
+        self._check_common()
+        if self.sampler is None:
+            self._check_barrier()
+
+    def _check_common(self) -> None:
+        """What concerns a user's mechanism too."""
         check_confidence(self.confidence)
+        check_floor(self.floor)
+        require(self.runs >= 1, f"runs must be at least 1, got {self.runs}")
+        require(0 <= self.seed < 2**64, f"seed must lie in [0, 2^64), got {self.seed}")
+        require(self.method in METHODS, f"method must be one of {', '.join(METHODS)}, got {self.method}")
+        audited, sampled = self.task.name == "audit", self.engine.name == "monte_carlo"
+        require(self.sampler is None or audited, f"sampler is for task=audit, got task={self.task.name}")
+        require(self.sampler is not None or self.claimed_delta == 0.0, "claimed_delta is for task=audit sampler=...")
+        judged = audited and (self.sampler is not None or (self.notion.name == "marginal" and sampled))
+        where = "task=audit notion=marginal engine=monte_carlo, or sampler=..."
+        require(judged or self.method == "split", f"method={self.method} is for {where}")
+
+    def _check_barrier(self) -> None:
+        """What concerns the test, its noise and its observers."""
         _ = self.law
         check_probability("p_phi", self.bernoulli)
         check_entries(self.entries, self.max_steps if self.task.name == "audit" else 2**40)
-        check_floor(self.floor)
         _ = epsilon_grid(self.epsilon, self.epsilons) if self.epsilons is not None else None
         asked = f"task={self.task.name} notion={self.notion.name}"
         informed = self.task.name == "audit" and self.notion.name == "informed"
         require(self.sequence is None or informed, f"sequence is for task=audit notion=informed, got {asked}")
         require(self.sequence != "", "sequence must name a file")
-        for name, least in (("runs", 1), ("max_steps", 1), ("pairs", 4), ("draws", 2)):
+        for name, least in (("max_steps", 1), ("pairs", 4), ("draws", 2)):
             require(getattr(self, name) >= least, f"{name} must be at least {least}, got {getattr(self, name)}")
         require(self.bin_width is None or self.bin_width >= 1, f"bin_width must be at least 1, got {self.bin_width}")
-        require(0 <= self.seed < 2**64, f"seed must lie in [0, 2^64), got {self.seed}")
         require(self.max_steps <= 2**40, f"max_steps must be at most 2^40, got {self.max_steps}")
         choices = (("engine", self.engine.name, ENGINES), ("model", self.model.name, MODELS))
         for group, name, known in (*choices, ("notion", self.notion.name, NOTIONS)):
@@ -148,13 +173,16 @@ class Config:
     def parameters(self) -> dict[str, Any]:
         """What the result depends on: neither threads nor block size."""
         values = asdict(self)
+        if self.sampler is not None:
+            return {"task": self.task.name} | {name: values[name] for name in SAMPLER_KEYS if name in values}
         if self.mechanism.name == "law":
             values["distribution"] = self.mechanism.distribution
             values["arguments"] = self.mechanism.numbers
         for group in ("task", "mechanism", "notion", "model"):
             values[group] = values[group]["name"]
         values["engine"], values["kernel"] = self.engine.name, self.engine.kernel
-        del values["study"]
+        for name in ("study", "sampler", "claimed_delta"):
+            del values[name]
         return values
 
 
@@ -163,9 +191,16 @@ def register() -> None:
     ConfigStore.instance().store(name="schema", node=Config)
 
 
-def read(composed: DictConfig) -> Config:
-    """The typed and checked configuration."""
+def read(composed: DictConfig, given: Sequence[str] = ()) -> Config:
+    """The typed and checked configuration; `given` are the overrides it was composed with."""
     config = OmegaConf.to_object(composed)
     assert isinstance(config, Config)
+    if config.sampler is not None:
+        keys = [override.lstrip("+~").partition("=")[0].partition("@")[0] for override in given]
+        for key in keys:
+            known = key in SAMPLER_KEYS or key in ("task", "sweep", "study") or key.startswith("hydra")
+            require(known, f"{key} has no meaning with sampler={config.sampler}: its runs are all that is audited")
+        if "runs" not in keys:
+            config.runs = SAMPLER_RUNS
     config.check()
     return config

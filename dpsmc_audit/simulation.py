@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsmc_audit.evidence import Interval, check_confidence, clopper_pearson, mean_interval
+from dpsmc_audit.evidence.intervals import Interval, check_confidence, clopper_pearson, mean_interval
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks.averages import WorstErrors, exact_error, exact_mean, worst_errors

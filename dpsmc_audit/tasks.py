@@ -33,6 +33,8 @@ def run(config: Config, folder: Path) -> dict[str, Any]:
 
 def warnings_for(config: Config, result: dict[str, Any]) -> list[str]:
     """What a reader must know before using the numbers."""
+    if config.sampler is not None:
+        return []
     test, notes = config.test, []
     if not test.assumption_holds(config.bernoulli):
         notes.append(
@@ -77,6 +79,8 @@ def _simulate(config: Config, folder: Path) -> dict[str, Any]:
 
 
 def _audit(config: Config, folder: Path) -> dict[str, Any]:
+    if config.sampler is not None:
+        return _black_box(config, folder)
     from dpsmc_audit.report.figures import save
     from dpsmc_audit.report.files import write_text
     from dpsmc_audit.report.observers import profile_figure
@@ -88,6 +92,37 @@ def _audit(config: Config, folder: Path) -> dict[str, Any]:
     save(figure, folder / name, ("png",))
     save(profile_figure(found), folder / "profile", ("png",))
     return {**found.as_dict(), **_price(config)}
+
+
+def _black_box(config: Config, folder: Path) -> dict[str, Any]:
+    """A user's mechanism; if it fails, what was gathered is kept under a name that is no result's."""
+    from dpsmc_audit.audits.black_box import SamplerError, audit_mechanism
+    from dpsmc_audit.report.black_box import black_box_figure
+    from dpsmc_audit.report.figures import save
+    from dpsmc_audit.report.files import write_json, write_text
+    from dpsmc_audit.report.progress import progress
+    from dpsmc_audit.report.tables import columns_csv
+    from dpsmc_audit.targets import load_target
+
+    assert config.sampler is not None
+    numbers: dict[str, Any] = {
+        name: getattr(config, name) for name in ("confidence", "runs", "seed", "method", "floor")
+    }
+    sampler = load_target("sampler", config.sampler)
+    try:
+        with progress("runs", config.runs) as advance:
+            claim = (config.epsilon, config.claimed_delta)
+            found = audit_mechanism(sampler, *claim, name=config.sampler, progress=advance, **numbers)
+    except SamplerError as error:
+        if error.partial is None:
+            raise
+        kept = {"parameters": config.parameters(), "error": f"{error}", **error.partial.as_dict()}
+        write_json(folder / "partial.json", kept)
+        write_text(folder / "histogram.csv", columns_csv(error.partial.histogram))
+        raise SamplerError(f"{error}; the {error.partial.runs} runs before are in partial.json") from error
+    write_text(folder / "histogram.csv", columns_csv(found.histogram))
+    save(black_box_figure(found), folder / "sampler", ("png",))
+    return found.as_dict()
 
 
 def _price(config: Config) -> dict[str, Any]:
@@ -143,8 +178,9 @@ def _marginal(config: Config) -> tuple[AnyAudit, Figure, str]:
         "pairs": config.pairs,
         "bin_width": config.bin_width,
         "threads": config.threads,
+        "method": config.method,
     }
-    with progress("runs", 2 * config.runs) as advance:
+    with progress("runs", config.runs) as advance:
         found = audit_marginal(**_asked(config), **numbers, progress=advance)
     return found, marginal_figure(found), "marginal"
 

@@ -33,7 +33,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from dpsmc_audit.evidence import bounded_mean, clopper_pearson
+from dpsmc_audit.evidence.intervals import clopper_pearson
+from dpsmc_audit.evidence.means import bounded_mean
 from dpsmc_audit.mechanisms import MECHANISMS, Exponential, Laplace, Mechanism
 from dpsmc_audit.notions.expected import expected_law
 from dpsmc_audit.notions.informed import InformedLaw, draw_pair

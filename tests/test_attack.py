@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsmc_audit.evidence import clopper_pearson
+from dpsmc_audit.evidence.intervals import clopper_pearson
 from dpsmc_audit.mechanisms import Exponential, Laplace
 from dpsmc_audit.notions.expected import expected_law
 from dpsmc_audit.notions.marginal import marginal_law

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.evidence import check_confidence
+from dpsmc_audit.evidence.intervals import check_confidence
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.profiles import check_floor, epsilon_grid
 from dpsmc_audit.sprt import Sprt, check_entries, in_order, require

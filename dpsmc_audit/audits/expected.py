@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from dpsmc_audit.audits.claims import Claim, Engine, checked
 from dpsmc_audit.audits.verdicts import (
     Histogram,
-    Verdict,
     exact_histogram,
     exact_verdict,
     sampled_histogram,
     support_gap_evidence,
 )
+from dpsmc_audit.evidence.verdict import Verdict
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.notions.expected import (
     ExpectedLaw,

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.audits.claims import Claim, Engine, checked
-from dpsmc_audit.audits.verdicts import Verdict, log_ratio
-from dpsmc_audit.evidence import BoundedMean
+from dpsmc_audit.audits.verdicts import log_ratio
+from dpsmc_audit.evidence.means import BoundedMean
+from dpsmc_audit.evidence.verdict import Verdict
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.notions.informed import InformedAverage, InformedLaw, average, given_sequence
 from dpsmc_audit.notions.sequences import oscillating_sequence, read_sequence

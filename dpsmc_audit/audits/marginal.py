@@ -6,20 +6,23 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.audits.claims import Claim, Engine, checked
-from dpsmc_audit.audits.verdicts import Verdict, log_ratio
-from dpsmc_audit.evidence import TailCounts, delta_lower_bound, epsilon_lower_bound
+from dpsmc_audit.audits.verdicts import log_ratio
+from dpsmc_audit.evidence.bounds import FEWEST, bounded_verdict
+from dpsmc_audit.evidence.intervals import lower_ends, upper_ends
+from dpsmc_audit.evidence.verdict import METHODS, Method, Verdict
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.notions.marginal import (
     NAMES,
     SIDES,
     Counts,
     MarginalLaw,
+    SmoothedLaw,
     affordable_pairs,
     count_runs,
     marginal_law,
@@ -28,6 +31,9 @@ from dpsmc_audit.notions.marginal import (
 from dpsmc_audit.profiles import Event, Leakage, factor
 from dpsmc_audit.sprt import ParameterError, Sprt, in_order, require
 
+if TYPE_CHECKING:
+    from dpsmc_audit.evidence.anytime import Anytime
+
 __all__ = ["JointHistogram", "MarginalAudit", "audit_marginal"]
 
 FloatArray = NDArray[np.float64]
@@ -35,15 +41,13 @@ FloatArray = NDArray[np.float64]
 CERTIFIED = 1e-6
 """A delta below this, both ways and numerical error included, counts as none."""
 
-_THRESHOLDS = 400
-"""Candidates for the end of a tail, at quantiles of the runs that choose."""
-
 
 @dataclass(frozen=True, eq=False)
 class JointHistogram:
     """P(tau in [lo, hi), decision) for both members, the check of their ratio, and Rao-Blackwell's estimates.
 
-    `smooth_p1` and `smooth_p0` are nan for the exact engine; so are exact ratios where the exact law is not known.
+    The latter are in the columns `smooth_*`, with intervals for bounded means; nan for the exact engine. So are exact
+    ratios where the exact law is not known.
     """
 
     decision: NDArray[np.str_]
@@ -57,7 +61,11 @@ class JointHistogram:
     exact_log_ratio: FloatArray
     outside: NDArray[np.bool_]
     smooth_p1: FloatArray
+    smooth_p1_low: FloatArray
+    smooth_p1_high: FloatArray
     smooth_p0: FloatArray
+    smooth_p0_low: FloatArray
+    smooth_p0_high: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +73,8 @@ class MarginalAudit(Claim):
     """What the audit found; `exact` is the exact engine's verdict beside a sampled one, None where it is too dear."""
 
     floor: float
+    method: Method
+    runs: int
     verdict: Verdict
     exact: Verdict | None
     histogram: JointHistogram
@@ -83,9 +93,15 @@ class MarginalAudit(Claim):
         if found.verdict == "consistent" and self.engine == "exact":
             return f"undecided: the law is known to ±{self.numerical_error:.2g}, too little for {claim}"
         if found.verdict == "consistent":
-            could = "" if found.detectable is None else f"; an epsilon of {found.detectable:.3g} would have shown"
-            return f"consistent with {claim}: no violation found {how}{could}"
+            could = None if found.could is None else found.could.epsilon
+            seen = "no epsilon" if could is None else f"an epsilon of {could:.3g}"
+            seen += f" on an event of probability {self.floor:g} would have shown"
+            return f"consistent with {claim}: no violation found {how}; {seen}"
         assert found.witness is not None
+        if self.engine != "exact" and self.method == "anytime":
+            witness = found.witness
+            name = f"{witness.name}: {witness.p1:.4g} for x_n = 1, {witness.p0:.4g} for x_n = 0"
+            return f"violated {how} after {self.runs} runs of either member: {claim} does not hold. Witness: {name}"
         text = f"violated {how}: one released (tau, o) needs a delta of at least {found.delta_lower:.4g} at {claim}"
         if found.epsilon_lower > self.epsilon:
             where = f" on events of probability {self.floor:g} or more" if self.engine == "exact" else ""
@@ -101,7 +117,8 @@ class MarginalAudit(Claim):
             "epsilon_claimed": self.epsilon,
             "confidence": self.certainty,
             "sentence": self.sentence,
-            "detectable_epsilon": self.verdict.detectable,
+            "method": None if self.engine == "exact" else self.method,
+            "runs_used": None if self.engine == "exact" else self.runs,
             "bins": outside.size,
             "bins_outside": int(outside.sum()),
             **self.leakage.as_dict(self.epsilon),
@@ -167,8 +184,8 @@ def exact_histogram(law: MarginalLaw, width: int, epsilon: float) -> JointHistog
         error = np.where(np.isinf(ratio), 0.0, off / p1 + off / p0)
         outside = np.abs(ratio) - error > epsilon + 1e-9
         low, high = ratio - error, ratio + error
-    unknown = np.full(p1.shape, math.nan)
-    return _joined(width, p1, p0, ratio, low, high, ratio, outside, unknown, unknown, 1e-12)
+    unknown = [np.full(p1.shape, math.nan)] * 6
+    return _joined(width, p1, p0, ratio, low, high, ratio, outside, *unknown, 1e-12)
 
 
 def _joined(width: int, p1: FloatArray, p0: FloatArray, *columns: Any) -> JointHistogram:
@@ -185,71 +202,10 @@ def _joined(width: int, p1: FloatArray, p0: FloatArray, *columns: Any) -> JointH
 # --- sampled --------------------------------------------------------------------------------------------------------
 
 
-def tail_counts(counts: Counts, half: int, thresholds: NDArray[np.int64]) -> TailCounts:
-    """How often each tail was seen in one half: tau <= k and tau > k, of all runs and of those with each decision."""
-    seen = counts.counts[half]
-    rows = np.concatenate([seen.sum(axis=1, keepdims=True), seen], axis=1)  # member, (all, sides), tau
-    below = np.cumsum(rows, axis=2)[:, :, thresholds - 1]
-    above = rows.sum(axis=2, keepdims=True) - below
-    events = np.concatenate([below, above], axis=1).reshape(2, -1)
-    runs = int(seen[0].sum())
-    return TailCounts(events[0], events[1], runs)
-
-
-def _event_name(index: int, thresholds: NDArray[np.int64]) -> str:
-    row, k = divmod(index, thresholds.size)
-    beyond, side = divmod(row, 1 + len(SIDES))
-    decision = "" if side == 0 else f" and {NAMES[SIDES[side - 1]]}"
-    return f"tau {'>' if beyond else '<='} {thresholds[k]}{decision}"
-
-
-def sampled_verdict(counts: Counts, epsilon: float, floor: float, confidence: float) -> Verdict:
-    """Events chosen on one half of the runs, judged on the other; epsilon and delta share the level.
-
-    P(epsilon_lower or delta_lower exceeds the truth) <= 1 - confidence, for any laws and any number of runs.
-    """
-    seen = counts.counts[0].sum(axis=(0, 1))
-    shares = np.cumsum(seen) / max(int(seen.sum()), 1)
-    marks = np.linspace(1.0 / _THRESHOLDS, 1.0, _THRESHOLDS)
-    thresholds = np.unique(np.minimum(np.searchsorted(shares, marks), seen.size - 1)) + 1
-    choose, judge = (tail_counts(counts, half, thresholds) for half in (0, 1))
-    level = 0.5 * (1.0 + confidence)
-    bound, event, _ = epsilon_lower_bound(choose, judge, level)
-    delta, other, _ = delta_lower_bound(choose, judge, epsilon, level)
-    if bound <= epsilon and delta <= 0.0:
-        return Verdict("consistent", bound, 0.0, None, detectable(judge.runs, floor, epsilon, level))
-    shown = event if bound > epsilon else other
-    p1, p0 = (float(side[shown]) / judge.runs for side in (judge.one, judge.zero))
-    return Verdict("violated", bound, max(delta, 0.0), Event(_event_name(shown, thresholds), p1, p0))
-
-
-def detectable(runs: int, floor: float, epsilon: float, confidence: float) -> float | None:
-    """The epsilon of an event of probability `floor` that this many runs would have shown with probability 0.9.
-
-    Both counts at their ten percent (five each) worst, judged as in the verdict; None if even the impossible would not.
-    """
-    from scipy.stats import binom
-
-    def shows(excess: float) -> bool:
-        other = floor * math.exp(-excess)
-        worst = TailCounts(
-            np.array([int(binom.ppf(0.05, runs, floor))]), np.array([int(binom.ppf(0.95, runs, other))]), runs
-        )
-        return epsilon_lower_bound(worst, worst, confidence)[0] > epsilon
-
-    low, high = 0.0, 50.0
-    if not shows(high):
-        return None
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if shows(middle) else (middle, high)
-    return high
-
-
 def sampled_histogram(
     counts: Counts,
     law: MarginalLaw | None,
-    smooth: FloatArray,
+    smooth: SmoothedLaw,
     width: int,
     epsilon: float,
     confidence: float,
@@ -267,24 +223,21 @@ def sampled_histogram(
         exact[:, : min(bins, known.shape[1])] = known[:, :bins]
     with np.errstate(invalid="ignore"):
         outside = np.abs(ratio) > epsilon
-    fitted = np.zeros((2, 3, bins))
-    fitted[:, :, : min(bins, smooth.shape[2])] = smooth[:, :, :bins]
-    return _joined(width, p1, p0, ratio, low, high, exact, outside, fitted[0], fitted[1], 0.0)
+    fitted = np.zeros((3, 2, 3, bins))
+    known_bins = min(bins, smooth.mean.shape[2])
+    fitted[..., :known_bins] = np.array([smooth.mean, smooth.low, smooth.high])[..., :bins]
+    return _joined(width, p1, p0, ratio, low, high, exact, outside, *fitted[:, 0], *fitted[:, 1], 0.0)
 
 
 def _ratio_interval(
     ones: NDArray[np.int64], zeros: NDArray[np.int64], runs: int, confidence: float
 ) -> tuple[FloatArray, FloatArray]:
-    from scipy.special import betaincinv
-
     tail = 0.25 * (1.0 - confidence)  # two shares, two ends
-    ends = []
-    for seen in (ones, zeros):
-        low = np.where(seen > 0, betaincinv(np.maximum(seen, 1), runs - seen + 1, tail), 0.0)
-        high = np.where(seen < runs, betaincinv(seen + 1, np.maximum(runs - seen, 1), 1.0 - tail), 1.0)
-        ends.append((low, high))
+    low_1, high_1, low_0, high_0 = (
+        ends(seen, runs, tail) for seen in (ones, zeros) for ends in (lower_ends, upper_ends)
+    )
     with np.errstate(divide="ignore"):
-        return np.log(ends[0][0]) - np.log(ends[1][1]), np.log(ends[0][1]) - np.log(ends[1][0])
+        return np.log(low_1) - np.log(high_0), np.log(high_1) - np.log(low_0)
 
 
 # --- the audit ------------------------------------------------------------------------------------------------------
@@ -305,6 +258,7 @@ def audit_marginal(
     max_steps: int = 10_000_000,
     confidence: float = 0.99,
     threads: int = 1,
+    method: Method = "split",
     floor: float = 0.01,
     epsilons: Sequence[float] | None = None,
     progress: Callable[[int], None] | None = None,
@@ -312,6 +266,8 @@ def audit_marginal(
     """Audit the claim that one released (tau, o) is `epsilon`-private for an observer who does not know the others.
 
     The sampled engine counts `runs` runs of either member, and adds Rao-Blackwell's estimate from `pairs` sequences.
+    Its verdict comes by the same `method` as that of any mechanism (`audit_mechanism`): P(a bound exceeds the truth) is
+    at most 1 - confidence. `anytime` draws no more runs than it needs.
 
     Examples
     --------
@@ -324,13 +280,16 @@ def audit_marginal(
     claim = Claim(test, mechanism, p_phi, epsilon, in_order(entry), engine, confidence)
     grid, entries = checked(claim, max_steps, floor, epsilons), claim.entries
     require(bin_width is None or bin_width >= 1, f"bin_width must be at least 1, got {bin_width}")
-    require(runs >= 4, f"runs must be at least 4, got {runs}")
+    require(runs >= FEWEST, f"runs must be at least {FEWEST}, got {runs}")
+    require(method in METHODS, f"method must be one of {', '.join(METHODS)}, got {method}")
     require(pairs >= 2, f"pairs must be at least 2, got {pairs}")
     started = time.perf_counter()
     law = _affordable_law(test, mechanism, p_phi, entries, engine)
     exact = None if law is None else exact_verdict(law, epsilon, floor)
     found: dict[str, Any] = {
         "floor": floor,
+        "method": method,
+        "runs": runs,
         "exact": exact,
         "numerical_error": math.nan if law is None else law.scatter,
     }
@@ -341,19 +300,34 @@ def audit_marginal(
         found |= {"leakage": law.leakage(grid, floor), "leakage_from": "exact"}
         return MarginalAudit(**claim.parts(), **found, seconds=time.perf_counter() - started)
     options: dict[str, Any] = {"seed": seed, "max_steps": max_steps}
-    counts = count_runs(test, mechanism, p_phi, entries, runs, threads=threads, progress=progress, **options)
+    bets = _bets(epsilon, confidence) if method == "anytime" else None
+    several: dict[str, Any] = {"threads": threads, "bets": bets, "progress": progress}
+    counts = count_runs(test, mechanism, p_phi, entries, runs, **several, **options)
+    if bets is None:
+        verdict = bounded_verdict(
+            counts.parts(), epsilon, 0.0, confidence, "union" if method == "union" else "split", floor
+        )
+    else:
+        verdict = bets.verdict(floor)
     known = counts.law() if law is None else law
     width = bin_width or auto_width(known.p1, known.p0)
     few = min(pairs, affordable_pairs(test, mechanism, p_phi))
-    smooth, _ = smoothed_law(test, mechanism, p_phi, entries, few, width, **options)
+    smooth = smoothed_law(test, mechanism, p_phi, entries, few, width, confidence=confidence, **options)
     found |= {
-        "verdict": sampled_verdict(counts, epsilon, floor, confidence),
+        "runs": counts.runs,
+        "verdict": verdict,
         "histogram": sampled_histogram(counts, law, smooth, width, epsilon, confidence),
         "leakage": known.leakage(grid, floor),
         "leakage_from": "sampled" if law is None else "exact",
         "unfinished": counts.unfinished,
     }
     return MarginalAudit(**claim.parts(), **found, seconds=time.perf_counter() - started)
+
+
+def _bets(epsilon: float, confidence: float) -> Anytime:
+    from dpsmc_audit.evidence.anytime import Anytime
+
+    return Anytime(epsilon, 0.0, confidence)
 
 
 def _affordable_law(

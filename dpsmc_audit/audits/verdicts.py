@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields, replace
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.evidence import student_quantile
+from dpsmc_audit.evidence.intervals import student_quantile
+from dpsmc_audit.evidence.verdict import Verdict
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.notions.expected import ExpectedLaw
 from dpsmc_audit.profiles import Event, factor
@@ -19,7 +20,6 @@ from dpsmc_audit.walks.pairs import PairSums, pair_times
 
 __all__ = [
     "Histogram",
-    "Verdict",
     "exact_histogram",
     "exact_verdict",
     "log_ratio",
@@ -41,29 +41,6 @@ FEWEST_PAIRS = 200
 REPLICATES = 200
 SIMULATED = 2000
 CANDIDATES = 17
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """`violated` (with a witness), `consistent` (nothing found) or `certified` (exact, at this resolution)."""
-
-    verdict: Literal["violated", "consistent", "certified"]
-    epsilon_lower: float
-    delta_lower: float
-    witness: Event | None
-    detectable: float | None = None
-    """Sampled only: the difference of averages, in samples (expected), or the epsilon (marginal), that would have been
-    found with probability 0.9; None where nothing could have been."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """As ``result.json`` has it."""
-        witness = self.witness
-        return {
-            "verdict": self.verdict,
-            "epsilon_lower": self.epsilon_lower,
-            "delta_lower": self.delta_lower,
-            "witness": None if witness is None else {"event": witness.name, "p1": witness.p1, "p0": witness.p0},
-        }
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,12 +37,12 @@ class Traces:
     @property
     def count(self) -> int:
         """How many traces."""
-        return next(iter(self.signals.values())).shape[0]
+        return int(next(iter(self.signals.values())).shape[0])
 
     @property
     def points(self) -> int:
         """Samples of each trace."""
-        return next(iter(self.signals.values())).shape[1]
+        return int(next(iter(self.signals.values())).shape[1])
 
     @property
     def duration(self) -> float:

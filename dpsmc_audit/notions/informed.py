@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.evidence import BoundedMean, bounded_mean
+from dpsmc_audit.evidence.means import BoundedMean, bounded_mean
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.profiles import Profile, privacy_profile, total_variation
 from dpsmc_audit.sprt import Sprt, in_order, require

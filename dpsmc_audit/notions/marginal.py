@@ -11,11 +11,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsmc_audit.evidence.bounds import PARTS, Parts, part_of
+from dpsmc_audit.evidence.events import Counted, outcome_code
+from dpsmc_audit.evidence.means import betting_intervals
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.notions.informed import draw_pair
 from dpsmc_audit.profiles import Event, Leakage, best_tail, largest, privacy_profile, total_variation
@@ -24,7 +27,10 @@ from dpsmc_audit.walks.exact import TerminationLaw
 from dpsmc_audit.walks.laws import exact_law
 from dpsmc_audit.walks.monte_carlo import ALT, NULL, UNFINISHED, derived, draw_blocks
 
-__all__ = ["Counts", "MarginalLaw", "affordable_pairs", "count_runs", "marginal_law", "smoothed_law"]
+if TYPE_CHECKING:
+    from dpsmc_audit.evidence.anytime import Anytime
+
+__all__ = ["Counts", "MarginalLaw", "SmoothedLaw", "affordable_pairs", "count_runs", "marginal_law", "smoothed_law"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -114,7 +120,7 @@ def _padded(law: TerminationLaw, size: int) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """Runs by (half, member, side, tau - 1); the halves are there to choose an event on one and judge it on the other.
+    """Runs by (part, member, side, tau - 1); the parts make events, choose among them and judge (`evidence.bounds`).
 
     Member 0 has x_n = 1. Longer times than the last cell are counted in it.
     """
@@ -126,10 +132,23 @@ class Counts:
     def unfinished(self) -> int:
         return int(self.counts[:, :, 2].sum())
 
+    def parts(self) -> Parts:
+        """As the verdict wants them."""
+        one, zero = (tuple(_counted(self.counts[part, member]) for part in range(PARTS)) for member in range(2))
+        return Parts((one, zero))
+
     def law(self) -> MarginalLaw:
         """Shares of all runs, as if they were the laws."""
         shares = self.counts.sum(axis=0) / self.runs
         return MarginalLaw(shares[0], shares[1], math.nan, math.nan, "sampled")
+
+
+def _counted(counts: IntArray) -> Counted:
+    """From rows of sides to outcome codes."""
+    side, place = np.nonzero(counts)
+    codes = outcome_code(place + 1, np.array(SIDES)[side])
+    order = np.argsort(codes)
+    return Counted(codes[order], counts[side, place][order])
 
 
 def count_runs(
@@ -142,9 +161,12 @@ def count_runs(
     seed: int,
     max_steps: int,
     threads: int = 1,
+    bets: Anytime | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Counts:
     """(tau, decision) of `runs` runs with all entries 1, and of as many others with all entries 0, counted.
+
+    With `bets` against a claim, only up to its rejection.
 
     Examples
     --------
@@ -154,30 +176,37 @@ def count_runs(
     >>> int(found.counts.sum()), found.unfinished
     (2000, 0)
     """
-    counts = np.zeros((2, 2, 3, 1024), np.int64)
-    done = 0
-    for member, bit in enumerate((1, 0)):
-        stream = int(derived(seed, (_ONE, _ZERO)[member]))
-        options: dict[str, Any] = {"seed": stream, "max_steps": max_steps, "threads": threads}
-        path = 0
-        for block in draw_blocks(test, mechanism, p_phi, runs, entries=entries, bit=bit, **options):
-            tau = np.minimum(block.tau, _LONGEST)
+    counts, done, over = np.zeros((PARTS, 2, 3, 1024), np.int64), 0, False
+    options: dict[str, Any] = {"max_steps": max_steps, "threads": threads, "entries": entries}
+    members = [
+        draw_blocks(test, mechanism, p_phi, runs, seed=int(derived(seed, stream)), bit=bit, **options)
+        for bit, stream in ((1, _ONE), (0, _ZERO))
+    ]
+    for blocks in zip(*members, strict=True):
+        used = blocks[0].tau.size
+        if bets is not None:
+            before = bets.pairs
+            over = bets.update(*(outcome_code(block.tau, block.decision) for block in blocks))
+            used = bets.pairs - before
+        part = part_of(done, used)
+        for member, block in enumerate(blocks):
+            tau = np.minimum(block.tau[:used], _LONGEST)
             if tau.max() > counts.shape[3]:
                 grown = max(int(tau.max()), 2 * counts.shape[3])
                 counts = np.pad(counts, ((0, 0), (0, 0), (0, 0), (0, grown - counts.shape[3])))
-            half, side = np.arange(path, path + tau.size) % 2, _PLACE[block.decision]
-            counts[:, member] += _tally(half, side, tau, counts.shape[3])
-            path += tau.size
-            done += tau.size
-            if progress is not None:
-                progress(done)
-    return Counts(counts[..., : int(np.flatnonzero(counts.sum(axis=(0, 1, 2)))[-1]) + 1], runs)
+            counts[:, member] += _tally(part, _PLACE[block.decision[:used]], tau, counts.shape[3])
+        done += used
+        if progress is not None:
+            progress(done)
+        if over:
+            break
+    return Counts(counts[..., : int(np.flatnonzero(counts.sum(axis=(0, 1, 2)))[-1]) + 1], done)
 
 
-def _tally(half: IntArray, side: IntArray, tau: IntArray, size: int) -> IntArray:
-    """How often each (half, side, tau) occurs."""
-    cell = (half * 3 + side) * size + tau - 1
-    return np.bincount(cell, minlength=6 * size).reshape(2, 3, size)
+def _tally(part: IntArray, side: IntArray, tau: IntArray, size: int) -> IntArray:
+    """How often each (part, side, tau) occurs."""
+    cell = (part * 3 + side) * size + tau - 1
+    return np.bincount(cell, minlength=3 * PARTS * size).reshape(PARTS, 3, size)
 
 
 def affordable_pairs(test: Sprt, mechanism: Mechanism, p_phi: float) -> int:
@@ -185,6 +214,22 @@ def affordable_pairs(test: Sprt, mechanism: Mechanism, p_phi: float) -> int:
     reach = max(test.b_up, test.b_low) + abs(float(mechanism.quantile(1.0 - 1e-12)))
     samples = min(test.wald(p_phi, reach).samples, 1e15)
     return max(2, int(1e8 / samples))
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothedLaw:
+    """Rao-Blackwell's estimates of P(bin, side), ``[member, side, bin]``, each with an interval for a bounded mean.
+
+    Intervals are nan where there are too many bins for them.
+    """
+
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+_MOST_VALUES = 10_000_000
+"""Of pairs times bins: more are not kept, and get no intervals."""
 
 
 def smoothed_law(
@@ -197,23 +242,32 @@ def smoothed_law(
     *,
     seed: int,
     max_steps: int,
-) -> tuple[FloatArray, FloatArray]:
-    """Means and standard errors of P(bin, side) by Rao-Blackwell: ``[member, side, bin]``, from pairs of sequences.
+    confidence: float = 0.99,
+) -> SmoothedLaw:
+    """P(bin, side) by Rao-Blackwell, from pairs of sequences.
 
     Each sequence contributes the probability, over L alone, that its tau falls into a bin: the survival function of L
-    at one record less that at the next.
+    at one record less that at the next. These are no counts: each interval is one for means of values in [0, 1].
     """
-    total, squares = np.zeros((2, 3, 1)), np.zeros((2, 3, 1))
+    total, size = np.zeros((2, 3, 1)), 0
+    kept: list[FloatArray] = []
     for path in range(pairs):
         law = draw_pair(test, mechanism, p_phi, path, entries, seed=seed, max_steps=max_steps)
         place, side = law.tau // width, _PLACE[law.decision]
-        bins = max(int(place.max()) + 1, total.shape[2])
-        each = np.zeros((2, 3, bins))
+        each = np.zeros((2, 3, max(int(place.max()) + 1, total.shape[2])))
         for member, p in enumerate((law.p1, law.p0)):
             np.add.at(each[member], (side, place), p)
-        total, squares = _grown(total, bins) + each, _grown(squares, bins) + each**2
+        total = _grown(total, each.shape[2]) + each
+        size += each.size
+        if size <= _MOST_VALUES:
+            kept.append(each)
     mean = total / pairs
-    return mean, np.sqrt(np.maximum(squares / pairs - mean**2, 0.0) / max(pairs - 1, 1))
+    if len(kept) < pairs:
+        unknown = np.full(mean.shape, math.nan)
+        return SmoothedLaw(mean, unknown, unknown)
+    values = np.array([_grown(each, mean.shape[2]) for each in kept]).reshape(pairs, -1)
+    low, high = betting_intervals(np.clip(values, 0.0, 1.0), confidence)
+    return SmoothedLaw(mean, low.reshape(mean.shape), high.reshape(mean.shape))
 
 
 def _grown(array: FloatArray, bins: int) -> FloatArray:

@@ -73,16 +73,27 @@ def _histograms(axes: Axes, audit: Audit, shown: np.ndarray) -> None:
     tidy(axes)
 
 
-def two_histograms(axes: Axes, lo: np.ndarray, width: float, p1: np.ndarray, p0: np.ndarray, epsilon: float) -> None:
+MEMBERS = (r"$x_n=1$ (it satisfies the specification)", r"$x_n=0$ (sample $n$ violates the specification)", "$x_n=1$")
+
+
+def two_histograms(
+    axes: Axes,
+    lo: np.ndarray,
+    width: float,
+    p1: np.ndarray,
+    p0: np.ndarray,
+    epsilon: float,
+    names: tuple[str, str, str] = MEMBERS,
+) -> None:
     """Both members and the tolerance around x_n = 1; bins that are not listed are empty."""
     place = np.rint((lo - lo[0]) / width).astype(int)
     one, zero = np.zeros(place[-1] + 1), np.zeros(place[-1] + 1)
     one[place], zero[place] = p1, p0
     edges = lo[0] + width * np.arange(one.size + 1)
-    axes.stairs(zero, edges, fill=True, color=BLUE, label=r"$x_n=0$ (sample $n$ violates the specification)")
-    axes.stairs(one, edges, color=RED, linewidth=1.5, label=r"$x_n=1$ (it satisfies the specification)")
+    axes.stairs(zero, edges, fill=True, color=BLUE, label=names[1])
+    axes.stairs(one, edges, color=RED, linewidth=1.5, label=names[0])
     for k, bound in enumerate((1.0 / factor(epsilon), factor(epsilon))):
-        label = r"tolerance $e^{\pm\varepsilon}$ times $x_n=1$" if k == 0 else None
+        label = rf"tolerance $e^{{\pm\varepsilon}}$ times {names[2]}" if k == 0 else None
         axes.stairs(one * bound, edges, color=GREEN, linestyle="--", linewidth=1.0, label=label)
     axes.set_ylim(0.0, 1.15 * max(one.max(), zero.max()))
 

@@ -17,6 +17,7 @@ from dpsmc_audit.report.tables import (
     CSV_COLUMNS,
     PAPER_COLUMNS,
     PARAMETERS,
+    SAMPLER_COLUMNS,
     TIMING_COLUMNS,
     as_csv,
     as_latex,
@@ -77,6 +78,11 @@ def _made_since(folder: Path, name: str, started: float) -> list[Path]:
 
 def _write(folder: Path, study: str | None, rows: list[dict[str, Any]]) -> None:
     """The table in four forms and, but for Table 1, which must be quick, a figure."""
+    if rows[0].get("sampler") is not None:
+        write_text(folder / "table.csv", as_csv(rows, SAMPLER_COLUMNS))
+        write_text(folder / "table.md", as_markdown(rows))
+        write_text(folder / "table.tex", as_latex(rows))
+        return
     others = varying(rows)
     task = CSV_COLUMNS[rows[0]["task"]]
     names = dict.fromkeys([*others, *PARAMETERS, *task, *(PAPER_COLUMNS if study == "table1" else ())])

@@ -32,6 +32,10 @@ CSV_COLUMNS = {
     ),
 }
 """After the parameters, by task."""
+SAMPLER_COLUMNS = (
+    *("sampler", "method", "epsilon", "claimed_delta", "confidence", "seed", "runs_used"),
+    *("verdict", "epsilon_lower", "delta_lower"),
+)
 PAPER_COLUMNS = ("paper_samples", "paper_halfwidth", "distance")
 TIMING_COLUMNS = ("alpha", "delta", "epsilon", "p", "p_phi", "seconds", "seconds_per_run")
 SETTINGS = (
@@ -109,6 +113,8 @@ def _time(row: Row) -> str:
 
 def columns_for(rows: Sequence[Row]) -> list[Column]:
     """The columns that these rows fill."""
+    if rows[0].get("sampler") is not None:
+        return _sampler_columns(rows)
     settings = varying(rows)
     if "notion" in settings:  # the others come with it
         settings = [name for name in settings if name in ("mechanism", "notion", "engine", "seed")]
@@ -175,6 +181,20 @@ def _audit_columns(rows: Sequence[Row]) -> list[Column]:
     return [
         *columns,
         Column("TV" if notion != "informed" else "TV, average", r"$d_{TV}$", _number("total_variation", ".4g")),
+    ]
+
+
+def _sampler_columns(rows: Sequence[Row]) -> list[Column]:
+    """Audits of users' mechanisms."""
+    names = [name for name in ("seed", "confidence") if len({row[name] for row in rows}) > 1]
+    return [
+        *(Column(name, name.replace("_", r"\_"), _plain(name)) for name in ("sampler", "method", *names)),
+        Column("epsilon", r"$\varepsilon$", _plain("epsilon")),
+        Column("delta", r"$\delta_{\mathrm{DP}}$", _plain("claimed_delta")),
+        Column("runs", "Runs", _plain("runs_used")),
+        Column("verdict", "Verdict", _plain("verdict")),
+        Column("epsilon >=", r"$\varepsilon \geq$", _number("epsilon_lower", ".4g")),
+        Column("delta >=", r"$\delta_{\mathrm{DP}} \geq$", _number("delta_lower", ".4g")),
     ]
 
 

@@ -1,0 +1,225 @@
+"""Bets against a claim of (epsilon, delta), looked at after every pair of runs.
+
+Of an event S, a pair (X, Y) of independent runs of the two members pays ``g = 1[X in S] - e^epsilon 1[Y in S] -
+delta``, which is at most 0 on average if the claim holds. A gambler who stakes the share lambda of his capital on
+every pair has ``prod(1 + lambda g)`` of it after any number of pairs; so has, on average, a syndicate of gamblers
+with other events, stakes and directions. If the claim holds, the capital of the syndicate, 1 at the start, ever
+reaches 1/level with probability at most `level` (Ville's inequality): the claim may be rejected at any time, with no
+correction for looking.
+
+Gamblers join in epochs, after 16, 64, 256, ... pairs, each epoch with a share of the capital fixed in advance. Which
+events and stakes they choose is up to what was seen before they joined, and changes nothing in the guarantee.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dpsmc_audit.evidence.events import Counted, Family, family_of, joined
+from dpsmc_audit.evidence.power import POWER, detectable
+from dpsmc_audit.evidence.verdict import Verdict
+from dpsmc_audit.profiles import Event, factor
+
+__all__ = ["Anytime"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+FIRST, GROWTH = 16, 4
+STAKES = np.array([0.98, 0.6, 0.3, 0.1, 0.03, 0.01, 0.003])
+"""As shares of the largest stake that can lose no more than everything."""
+EACH = 32
+"""Gamblers of each kind in an epoch."""
+
+
+@njit(cache=True, nogil=True)
+def _bet(x, y, holds, quiet, on_x, on_y, capital, total):
+    """Let gamblers bet on pair after pair, and add their capital after each pair to `total`.
+
+    ``holds[cell, i]`` is 1.0 where the event of gambler i has the cell; a pair (x, y) of cells multiplies his capital
+    by ``quiet[i] + on_x[i] holds[x, i] + on_y[i] holds[y, i]``.
+    """
+    for t in range(x.size):
+        a, b = holds[x[t]], holds[y[t]]
+        for i in range(capital.size):
+            capital[i] *= quiet[i] + on_x[i] * a[i] + on_y[i] * b[i]
+        for i in range(capital.size):
+            total[t] += capital[i]
+
+
+@dataclass(eq=False)
+class _Epoch:
+    """Gamblers that joined together: their events, what a pair pays them, and their capital now."""
+
+    family: Family
+    event: IntArray
+    direction: IntArray
+    holds: FloatArray
+    quiet: FloatArray
+    on_x: FloatArray
+    on_y: FloatArray
+    capital: FloatArray
+
+    def bet(self, x: IntArray, y: IntArray, total: FloatArray) -> None:
+        place = self.family.cells.place
+        _bet(place(x), place(y), self.holds, self.quiet, self.on_x, self.on_y, self.capital, total)
+
+
+def _payments(direction: IntArray, stake: FloatArray, epsilon: float, delta: float) -> tuple[FloatArray, ...]:
+    """What the capital is multiplied by: ``1 + stake (1[likelier] - e^epsilon 1[other] - delta)``, in three parts."""
+    gain, loss = stake, -stake * factor(epsilon)
+    return 1.0 - stake * delta, np.where(direction == 0, gain, loss), np.where(direction == 0, loss, gain)
+
+
+def _promise(one: FloatArray, zero: FloatArray, pairs: int, paid: tuple[FloatArray, ...]) -> FloatArray:
+    """Log of the capital these gamblers would have made of 1 on so many pairs with these shares of their events."""
+    quiet, on_x, on_y = paid
+    return np.asarray(
+        pairs
+        * (
+            one * zero * np.log(quiet + on_x + on_y)
+            + one * (1.0 - zero) * np.log(quiet + on_x)
+            + (1.0 - one) * zero * np.log(quiet + on_y)
+            + (1.0 - one) * (1.0 - zero) * np.log(quiet)
+        )
+    )
+
+
+def _share(number: int) -> float:
+    """Of the capital, for epoch 0, 1, ...; these add up to 1."""
+    return 1.0 / ((number + 1) * (number + 2))
+
+
+def _new_epoch(one: Counted, zero: Counted, epsilon: float, delta: float, capital: float) -> _Epoch:
+    """Gamblers with the most promising events, directions and stakes so far; tails and bins apart from other sets."""
+    family, pairs = family_of(one, zero, most=32), one.runs
+    seen = [(family.count(member) + 0.5) / (pairs + 1.0) for member in (one, zero)]
+    events = family.kind.size
+    event, direction, share = (
+        grid.ravel() for grid in np.meshgrid(np.arange(events), np.arange(2), STAKES, indexing="ij")
+    )
+    stake = share / (factor(epsilon) + delta)
+    paid = _payments(direction, stake, epsilon, delta)
+    promise = _promise(seen[0][event], seen[1][event], pairs, paid)
+    chosen, weight = [], []
+    for kind in (False, True):
+        mine = np.flatnonzero((family.kind[event] == "ratio") == kind)
+        best = mine[np.argsort(-promise[mine], kind="stable")[:EACH]]
+        odds = np.exp(promise[best] - promise[best[0]])
+        chosen.append(best)
+        weight.append(0.5 * odds / odds.sum())
+    pick = np.concatenate(chosen)
+    holds = np.ascontiguousarray(family.holds[event[pick]].T, dtype=np.float64)
+    quiet, on_x, on_y = (part[pick] for part in paid)
+    return _Epoch(family, event[pick], direction[pick], holds, quiet, on_x, on_y, capital * np.concatenate(weight))
+
+
+class Anytime:
+    """The syndicate: `update` it with pairs of runs until it `rejected` the claim.
+
+    P(it ever rejects a claim that holds) <= 1 - confidence, however often and whenever one looks.
+
+    Examples
+    --------
+    >>> from dpsmc_audit.evidence.events import outcome_code
+    >>> rng, nothing = np.random.default_rng(2), np.zeros(500, int)
+    >>> one, zero = (np.floor(10 * (q + rng.exponential(size=500))).astype(int) for q in (0, 1))
+    >>> bets = Anytime(epsilon=1.0, delta=0.0, confidence=0.95)
+    >>> bets.update(outcome_code(one, nothing), outcome_code(zero, nothing))
+    True
+    >>> bets.pairs < 60
+    True
+    """
+
+    def __init__(self, epsilon: float, delta: float, confidence: float) -> None:
+        self.epsilon, self.delta, self.target = epsilon, delta, 1.0 / (1.0 - confidence)
+        self.pairs, self.rejected = 0, False
+        self._epochs: list[_Epoch] = []
+        self._cash = 1.0
+        self._seen: tuple[Counted, Counted] | None = None
+
+    @property
+    def capital(self) -> float:
+        """What the syndicate has now."""
+        return self._cash + sum(float(epoch.capital.sum()) for epoch in self._epochs)
+
+    @property
+    def _next_epoch(self) -> int:
+        return int(FIRST * GROWTH ** len(self._epochs))
+
+    def update(self, one: IntArray, zero: IntArray) -> bool:
+        """Bet on these pairs of outcome codes, in their order; True as soon as the claim is rejected.
+
+        Pairs after the rejection are not looked at; `pairs` counts those that were.
+        """
+        done = 0
+        while done < one.size and not self.rejected:
+            until = min(one.size, done + self._next_epoch - self.pairs)
+            self._segment(one[done:until], zero[done:until])
+            done = until
+            if self.pairs == self._next_epoch and not self.rejected:
+                self._open_epoch()
+        return self.rejected
+
+    def _segment(self, one: IntArray, zero: IntArray) -> None:
+        """Bet on pairs during which no epoch begins; after a rejection everything is as it was at that moment."""
+        total, before = np.full(one.size, self._cash), [epoch.capital.copy() for epoch in self._epochs]
+        for epoch in self._epochs:
+            epoch.bet(one, zero, total)
+        reached = np.flatnonzero(total >= self.target)
+        if reached.size:
+            self.rejected = True
+            one, zero = one[: reached[0] + 1], zero[: reached[0] + 1]
+            for epoch, capital in zip(self._epochs, before, strict=True):
+                epoch.capital = capital
+                epoch.bet(one, zero, total)
+        self.pairs += one.size
+        new = (Counted.of(one), Counted.of(zero))
+        old = self._seen
+        self._seen = new if old is None else (joined([old[0], new[0]]), joined([old[1], new[1]]))
+
+    def _open_epoch(self) -> None:
+        assert self._seen is not None
+        capital = _share(len(self._epochs))
+        self._cash -= capital
+        self._epochs.append(_new_epoch(*self._seen, self.epsilon, self.delta, capital))
+
+    def _witness(self) -> Event:
+        """The event of the richest gambler, with its shares so far."""
+        assert self._seen is not None
+        epoch = max(self._epochs, key=lambda epoch: float(epoch.capital.max()))
+        event = int(epoch.event[np.argmax(epoch.capital)])
+        p1, p0 = (float(epoch.family.count(member)[event]) / self.pairs for member in self._seen)
+        return Event(epoch.family.name(event), p1, p0)
+
+    def verdict(self, floor: float = 0.01) -> Verdict:
+        """`violated`: epsilon and delta are not both as small as claimed. Bets test a claim, they bound no more."""
+        could = detectable(self._shows, floor, self.epsilon, self.delta)
+        if self.rejected:
+            return Verdict("violated", self.epsilon, self.delta, self._witness(), could=could)
+        return Verdict("consistent", 0.0, 0.0, None, could=could)
+
+    def _shows(self, likely: float, other: float) -> bool:
+        """Would a gambler on this event alone, with the smallest usual share, have reached the target by now?
+
+        Log capital is taken as normal; the best stake, and the best epoch to join in.
+        """
+        stake = STAKES / (factor(self.epsilon) + self.delta)
+        paid = _payments(np.zeros(stake.size, np.int64), stake, self.epsilon, self.delta)
+        mean = _promise(np.full(stake.size, likely), np.full(stake.size, other), 1, paid)
+        quiet, on_x, on_y = paid
+        steps = np.log(np.array([quiet + on_x + on_y, quiet + on_x, quiet + on_y, quiet]))
+        odds = np.array([likely * other, likely * (1 - other), (1 - likely) * other, (1 - likely) * (1 - other)])
+        deviation = np.sqrt(odds @ (steps - mean) ** 2)
+        for number in range(len(self._epochs)):
+            pairs = self.pairs - FIRST * GROWTH**number
+            needed = math.log(2 * EACH * self.target / _share(number))
+            if np.any(pairs * mean - NormalDist().inv_cdf(POWER) * math.sqrt(pairs) * deviation >= needed):
+                return True
+        return False

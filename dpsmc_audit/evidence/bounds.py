@@ -1,0 +1,161 @@
+"""Lower confidence bounds on epsilon and on delta from a fixed number of runs of both members.
+
+Two ways, one guarantee. `split`: a pilot makes the events, a second part of the runs chooses among them, a third
+judges the chosen one or two. `union`: a pilot makes the events, all other runs judge every one of them, and each gets
+its share of the level. Runs are independent, and no run has a say in the choice of an event that it judges. Then for
+any two laws
+
+    P(epsilon_lower > epsilon of the truth, or delta_lower > delta of the truth) <= 1 - confidence,
+
+where the truth is the smallest epsilon for the given delta, and the smallest delta for the given epsilon. Each
+proportion gets a one-sided Clopper-Pearson end; the level is shared by proportions, events and directions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsmc_audit.evidence.events import Counted, Family, family_of, joined
+from dpsmc_audit.evidence.intervals import lower_ends, upper_ends
+from dpsmc_audit.evidence.power import POWER, detectable
+from dpsmc_audit.evidence.verdict import Method, Verdict
+from dpsmc_audit.profiles import Event, factor
+
+__all__ = ["FEWEST", "PARTS", "Parts", "bounded_verdict", "part_of", "shows"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+PARTS = 3
+_PATTERN = np.array([0, 0, *[1] * 6, *[2] * 12])
+"""Of twenty runs in a row two make the events, six choose, twelve judge."""
+
+
+FEWEST = 20
+"""Runs of either member: with fewer, a part would be empty."""
+
+
+def part_of(first: int, count: int) -> IntArray:
+    """Which part the runs first, first + 1, ... belong to: 0 makes the events, 1 chooses, 2 judges."""
+    return np.asarray(_PATTERN[(first + np.arange(count)) % _PATTERN.size])
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Counted outcomes of both members, by part: ``members[0]`` has x = 1, ``members[1]`` x = 0."""
+
+    members: tuple[tuple[Counted, ...], tuple[Counted, ...]]
+
+    def part(self, *which: int) -> tuple[Counted, Counted]:
+        """Both members, in one part or in several together."""
+        one, zero = (joined([member[k] for k in which]) for member in self.members)
+        return one, zero
+
+
+@dataclass(frozen=True, eq=False)
+class _Ends:
+    """For each event: P(event) of the likelier member from below and of the other from above, in both directions."""
+
+    low: FloatArray
+    high: FloatArray
+
+    @classmethod
+    def of(cls, one: IntArray, zero: IntArray, runs: tuple[int, int], level: float) -> _Ends:
+        low = np.array([lower_ends(one, runs[0], level), lower_ends(zero, runs[1], level)])
+        high = np.array([upper_ends(zero, runs[1], level), upper_ends(one, runs[0], level)])
+        return cls(low, high)
+
+    def epsilon(self, delta: float) -> FloatArray:
+        """``ln((P_low - delta) / Q_high)``: what epsilon must be at least."""
+        with np.errstate(divide="ignore"):
+            return np.log(np.maximum(self.low - delta, 0.0)) - np.log(self.high)
+
+    def delta(self, epsilon: float) -> FloatArray:
+        """``P_low - exp(epsilon) Q_high``: what delta must be at least."""
+        return np.asarray(self.low - factor(epsilon) * self.high)
+
+
+def bounded_verdict(
+    parts: Parts,
+    epsilon: float,
+    delta: float,
+    confidence: float,
+    method: Method = "split",
+    floor: float | None = 0.01,
+) -> Verdict:
+    """The verdict on a claim of (epsilon, delta), with both lower bounds; see the head of this module for what holds.
+
+    `floor` is the probability of the events whose smallest visible epsilon is told; None leaves all that out.
+
+    Examples
+    --------
+    >>> from dpsmc_audit.evidence.events import outcome_code
+    >>> rng = np.random.default_rng(1)
+    >>> def counted(q: int) -> tuple[Counted, ...]:
+    ...     tau = np.floor(10 * (q + rng.exponential(size=(3, 20_000)))).astype(int)
+    ...     return tuple(Counted.of(outcome_code(part, np.zeros(20_000, int))) for part in tau)
+    >>> found = bounded_verdict(Parts((counted(0), counted(1))), epsilon=1.0, delta=0.0, confidence=0.99)
+    >>> found.verdict, found.witness.name, found.epsilon_lower > 7, found.delta_lower > 0.61
+    ('violated', 'tau <= 9', True, True)
+    """
+    whole = 1.0 - confidence
+    family = family_of(*parts.part(0), most=48 if method == "split" else 20)
+    if method == "split":
+        chosen = _chosen(family, parts.part(1), epsilon, delta, whole)
+        judged, level = parts.part(2), whole / (2 * len(chosen))
+    else:
+        chosen = [(direction, event) for direction in (0, 1) for event in range(family.kind.size)]
+        judged, level = parts.part(1, 2), whole / (2 * len(chosen))
+    counts, runs = [family.count(member) for member in judged], (judged[0].runs, judged[1].runs)
+    ends = _Ends.of(counts[0], counts[1], runs, level)
+    pick = tuple(np.array(chosen).T)
+    epsilons, deltas = ends.epsilon(delta)[pick], ends.delta(epsilon)[pick]
+    bound, share = max(float(epsilons.max()), 0.0), max(float(deltas.max()), 0.0)
+    could = None
+    if floor is not None:
+        could = detectable(lambda p, q: shows(min(runs), p, q, epsilon, delta, level), floor, epsilon, delta)
+    if share <= delta and bound <= epsilon:
+        return Verdict("consistent", bound, share, None, could=could)
+    event = chosen[int(np.argmax(epsilons if bound > epsilon else deltas))][1]
+    p1, p0 = (float(count[event]) / n for count, n in zip(counts, runs, strict=True))
+    return Verdict("violated", bound, share, Event(family.name(event), p1, p0), could=could)
+
+
+def _chosen(
+    family: Family, sample: tuple[Counted, Counted], epsilon: float, delta: float, level: float
+) -> list[tuple[int, int]]:
+    """The (direction, event) with the largest bound on epsilon, and that with the largest bound on delta."""
+    one, zero = (family.count(member) for member in sample)
+    ends = _Ends.of(one, zero, (sample[0].runs, sample[1].runs), 0.25 * level)
+    best = []
+    for score in (ends.epsilon(delta), ends.delta(epsilon)):
+        direction, event = np.unravel_index(int(np.argmax(score)), score.shape)
+        best.append((int(direction), int(event)))
+    return list(dict.fromkeys(best))
+
+
+def shows(
+    runs: int, likely: float, other: float, epsilon: float, delta: float, level: float, power: float = POWER
+) -> bool:
+    """Would an event with these probabilities, once it is judged, refute the claim with this probability or more?
+
+    Both counts at their worst, each missed with half of what is left; `level` is what each proportion gets.
+    """
+    miss = 0.5 * (1.0 - power)
+    few, many = np.array([_quantile(miss, runs, likely)]), np.array([_quantile(1.0 - miss, runs, other)])
+    low, high = float(lower_ends(few, runs, level)[0]), float(upper_ends(many, runs, level)[0])
+    return low - factor(epsilon) * high > delta
+
+
+def _quantile(share: float, runs: int, p: float) -> int:
+    """The smallest count that a binomial does not exceed with probability `share` or more."""
+    from scipy.special import bdtr
+
+    low, high = -1, runs
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if float(bdtr(middle, runs, p)) < share else (low, middle)
+    return high

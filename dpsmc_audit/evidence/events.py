@@ -1,0 +1,187 @@
+"""What two samples of (tau, o) are compared on: counted outcomes, a partition into cells, and events made of cells.
+
+An event of the family is a set of cells (a range of tau with a decision): both tails of tau, bins, each with any
+decision and with each one, and the sets of cells whose likelihood ratio is the largest. The family is made from a
+pilot sample; whatever is judged afterwards on other runs is judged on events that were fixed in advance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Cells", "Counted", "Family", "family_of", "joined", "outcome_code"]
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+DECISIONS = {0: "H_alt", 1: "H_null", -1: "undecided"}
+_SIDES = 3
+
+LONGEST = 2**60
+"""The largest tau: a code has two more bits."""
+
+
+def outcome_code(tau: NDArray[np.integer], decision: NDArray[np.integer]) -> IntArray:
+    """(tau, decision) as one integer, in the order of tau; decisions are 0, 1 and -1 (undecided)."""
+    return np.asarray(4 * tau.astype(np.int64) + (decision.astype(np.int64) + 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """How often each outcome was seen: sorted codes and their counts."""
+
+    codes: IntArray
+    counts: IntArray
+
+    @classmethod
+    def of(cls, codes: IntArray) -> Counted:
+        """Count a sample."""
+        return cls(*np.unique(codes, return_counts=True))
+
+    @property
+    def runs(self) -> int:
+        return int(self.counts.sum())
+
+    @property
+    def tau(self) -> IntArray:
+        return self.codes // 4
+
+    @property
+    def decision(self) -> IntArray:
+        return self.codes % 4 - 1
+
+
+def joined(parts: list[Counted]) -> Counted:
+    """All of them together.
+
+    Examples
+    --------
+    >>> both = joined([Counted.of(np.array([5, 9])), Counted.of(np.array([9, 9]))])
+    >>> both.codes.tolist(), both.counts.tolist()
+    ([5, 9], [1, 3])
+    """
+    codes, place = np.unique(np.concatenate([part.codes for part in parts]), return_inverse=True)
+    counts = np.zeros(codes.size, np.int64)
+    np.add.at(counts, place, np.concatenate([part.counts for part in parts]))
+    return Counted(codes, counts)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A partition of the outcomes: cell ``3 j + side`` holds ``edges[j-1] < tau <= edges[j]`` with one decision."""
+
+    edges: IntArray
+
+    @property
+    def size(self) -> int:
+        return _SIDES * (self.edges.size + 1)
+
+    def place(self, codes: IntArray) -> IntArray:
+        """The cell of each outcome."""
+        return np.asarray(_SIDES * np.searchsorted(self.edges, codes // 4) + codes % 4)
+
+    def count(self, sample: Counted) -> IntArray:
+        """How often each cell was seen."""
+        counts = np.zeros(self.size, np.int64)
+        np.add.at(counts, self.place(sample.codes), sample.counts)
+        return counts
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """Events over the cells of a partition: ``holds[i, cell]``; `kind` says how each was made."""
+
+    cells: Cells
+    holds: BoolArray
+    kind: NDArray[np.str_]
+
+    def count(self, sample: Counted) -> IntArray:
+        """How often each event was seen."""
+        return np.asarray(self.holds.astype(np.int64) @ self.cells.count(sample))
+
+    def name(self, event: int) -> str:
+        """The event in words."""
+        bins = self.holds[event].reshape(-1, _SIDES)
+        if np.all(bins == bins[:, :1]):
+            return _ranges(self.cells.edges, bins[:, 0])
+        sides = [side for side in range(_SIDES) if bins[:, side].any()]
+        return " or ".join(f"{_ranges(self.cells.edges, bins[:, k])} and {DECISIONS[k - 1]}" for k in sides)
+
+
+def _ranges(edges: IntArray, held: BoolArray, most: int = 6) -> str:
+    """Neighbouring bins as one range of tau."""
+    if held.all():
+        return "any tau"
+    changes = np.flatnonzero(np.diff(np.concatenate([[0], held.astype(int), [0]])))
+    said = [
+        _range_name(edges, int(first), int(last) - 1) for first, last in zip(changes[::2], changes[1::2], strict=True)
+    ]
+    rest = "" if len(said) <= most else f" or one of {len(said) - most} further ranges"
+    return " or ".join(said[:most]) + rest
+
+
+def _range_name(edges: IntArray, first: int, last: int) -> str:
+    """Bins first, ..., last."""
+    if last == edges.size:
+        return f"tau > {edges[first - 1]}"
+    if first == 0:
+        return f"tau <= {edges[last]}"
+    low, high = int(edges[first - 1]) + 1, int(edges[last])
+    return f"tau = {low}" if low == high else f"{low} <= tau <= {high}"
+
+
+def _edges(one: Counted, zero: Counted, most: int) -> IntArray:
+    """Ends of tails: all values seen if they are few, else quantiles, more of them in the tails; and the extremes.
+
+    Below the smallest value of one member lies what may be possible for the other only.
+    """
+    pooled = joined([one, zero])
+    values = np.unique(pooled.tau)
+    shares = np.cumsum(pooled.counts) / pooled.runs
+    tail = np.geomspace(min(0.5, 4.0 / pooled.runs), 0.1, most // 4)
+    marks = np.concatenate([tail, np.linspace(0.1, 0.9, most - 2 * (most // 4)), 1.0 - tail])
+    place = np.minimum(np.searchsorted(shares, marks), shares.size - 1)
+    chosen = values if values.size <= most else pooled.tau[place]
+    ends = [x for member in (one, zero) for x in (member.tau[0] - 1, member.tau[-1])]
+    return np.unique(np.concatenate([chosen, ends]).astype(np.int64))
+
+
+def family_of(one: Counted, zero: Counted, most: int = 48) -> Family:
+    """The events that a pilot sample of both members suggests, about seven for each of `most` values of tau.
+
+    Examples
+    --------
+    >>> pilot = Counted.of(outcome_code(np.arange(4), np.zeros(4, int)))
+    >>> made = family_of(pilot, pilot)
+    >>> [made.name(k) for k in (1, 6, 10)]
+    ['tau <= 0', 'tau > 0', 'tau = 0']
+    """
+    cells = Cells(_edges(one, zero, most))
+    span, ends = np.arange(cells.edges.size + 1), np.arange(cells.edges.size)[:, None]
+    tails, bins = np.concatenate([span <= ends, span > ends]), span == ends[1:]
+    seen = [side for side in range(_SIDES) if any(np.any(member.decision == side - 1) for member in (one, zero))]
+    wanted = [np.ones(_SIDES, bool), *(np.arange(_SIDES) == side for side in seen if len(seen) > 1)]
+    made = {
+        "tail": [np.outer(row, side).ravel() for side in wanted for row in tails],
+        "bin": [np.outer(row, side).ravel() for side in wanted for row in bins],
+        "ratio": list(_ratio_sets(cells, one, zero)),
+    }
+    kinds = np.repeat(list(made), [len(rows) for rows in made.values()])
+    return Family(cells, np.array([row for rows in made.values() for row in rows]), kinds)
+
+
+def _ratio_sets(cells: Cells, one: Counted, zero: Counted, most: int = 24) -> BoolArray:
+    """The cells with the largest ratio in the pilot, from few to many, and those with the smallest."""
+    first, second = cells.count(one), cells.count(zero)
+    seen = np.flatnonzero(first + second)
+    ratio = np.log((first[seen] + 0.5) / (second[seen] + 0.5))
+    order = seen[np.argsort(-ratio, kind="stable")]
+    sizes = np.unique(np.linspace(1, max(order.size - 1, 1), min(most, order.size)).astype(int))
+    sets = np.zeros((2 * sizes.size, cells.size), bool)
+    for row, size in enumerate(sizes):
+        sets[row, order[:size]] = True
+        sets[sizes.size + row, order[-size:]] = True
+    return sets

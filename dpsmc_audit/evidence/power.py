@@ -1,0 +1,39 @@
+"""What could have been seen: the smallest violations that a method finds with probability 0.9."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from dpsmc_audit.evidence.verdict import Detectable
+
+__all__ = ["POWER", "detectable"]
+
+POWER = 0.9
+_PROBABILITIES = (0.5, 0.1, 0.01, 0.001)
+
+Shows = Callable[[float, float], bool]
+"""Would an event with these two probabilities, the larger first, refute the claim with probability 0.9 or more?"""
+
+
+def detectable(shows: Shows, floor: float, epsilon: float, delta: float) -> Detectable:
+    """The smallest violations of a claim that show, for events of several probabilities.
+
+    It is about events that the method looks at; one that no cell of the family separates is not seen at any size.
+    """
+
+    def least_epsilon(p: float) -> float | None:
+        return _smallest(lambda excess: shows(p, p * math.exp(-excess)), epsilon, epsilon + 60.0)
+
+    others = {p: least_epsilon(p) for p in _PROBABILITIES}
+    return Detectable(floor, least_epsilon(floor), _smallest(lambda p: shows(p, 0.0), delta, 1.0), others)
+
+
+def _smallest(found: Callable[[float], bool], low: float, high: float) -> float | None:
+    """Where a condition that holds from some value on begins to hold; None if not even at the highest."""
+    if not found(high):
+        return None
+    while high - low > 1e-6 * (high + 1e-9):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if found(middle) else (middle, high)
+    return high

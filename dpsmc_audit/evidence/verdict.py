@@ -1,0 +1,62 @@
+"""What an audit ends in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from dpsmc_audit.profiles import Event
+
+__all__ = ["METHODS", "Detectable", "Method", "Verdict"]
+
+Method = Literal["split", "union", "anytime"]
+METHODS = ("split", "union", "anytime")
+"""How a verdict comes from samples: `bounds` has the first two, `anytime` the third."""
+
+
+@dataclass(frozen=True)
+class Detectable:
+    """The smallest violations that these samples would have shown with probability 0.9.
+
+    `epsilon` belongs to an event of probability `probability`, `by_probability` has it for others; `delta` is the
+    probability of an event that is impossible for the other member. None where no violation would have shown.
+    """
+
+    probability: float
+    epsilon: float | None
+    delta: float | None
+    by_probability: dict[float, float | None] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As ``result.json`` has it."""
+        return {
+            "event_probability": self.probability,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "epsilon_by_event_probability": {f"{p:g}": x for p, x in self.by_probability.items()},
+        }
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`violated` (with a witness), `consistent` (nothing found) or `certified` (exact, at this resolution)."""
+
+    verdict: Literal["violated", "consistent", "certified"]
+    epsilon_lower: float
+    delta_lower: float
+    witness: Event | None
+    detectable: float | None = None
+    """Sampled expected audit only: the difference of averages, in samples, that would have been found with probability
+    0.9; None where nothing could have been."""
+    could: Detectable | None = None
+    """What sampled runs could have shown."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """As ``result.json`` has it."""
+        witness = self.witness
+        return {
+            "verdict": self.verdict,
+            "epsilon_lower": self.epsilon_lower,
+            "delta_lower": self.delta_lower,
+            "witness": None if witness is None else {"event": witness.name, "p1": witness.p1, "p0": witness.p0},
+        } | ({} if self.could is None else {"detectable": self.could.as_dict()})

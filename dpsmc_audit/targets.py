@@ -1,0 +1,43 @@
+"""Users' own code, named on the command line as ``package.module:function``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from dpsmc_audit.sprt import ParameterError, require
+
+__all__ = ["load_target", "said"]
+
+
+def load_target(key: str, target: str) -> Callable[..., Any]:
+    """The callable that ``package.module:function`` names; the folder one is in counts as a place to look.
+
+    Examples
+    --------
+    >>> load_target("sampler", "math:sqrt")(4.0)
+    2.0
+    """
+    module, colon, name = target.partition(":")
+    shape = f"{key} must name a function as package.module:function, got {target}"
+    require(colon == ":" and bool(module) and bool(name), shape)
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        found: Any = import_module(module)
+    except Exception as error:
+        raise ParameterError(f"{key}={target}: cannot import {module}: {said(error)}") from error
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise ParameterError(f"{key}={target}: {module} has no {name}")
+        found = getattr(found, part)
+    require(callable(found), f"{key}={target}: {name} is no function")
+    return found  # type: ignore[no-any-return]
+
+
+def said(error: BaseException) -> str:
+    """An error in one line."""
+    text = " ".join(f"{error}".split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
