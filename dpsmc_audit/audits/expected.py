@@ -22,6 +22,7 @@ from dpsmc_audit.audits.verdicts import (
     Histogram,
     exact_histogram,
     exact_verdict,
+    given_pairs_verdict,
     sampled_histogram,
     support_gap_evidence,
 )
@@ -46,9 +47,13 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Audit(Claim):
-    """What the audit found; `exact` is the exact engine's verdict on the same claim, beside a sampled one."""
+    """What the audit found; `exact` is the exact engine's verdict on the same claim, beside a sampled one.
+
+    `given_pairs` is the verdict on the averages over the drawn pairs of sequences, instead of all sequences.
+    """
 
     verdict: Verdict
+    given_pairs: Verdict | None
     histogram: Histogram
     gap: SupportGap
     by_chance: float | None
@@ -98,6 +103,7 @@ class Audit(Claim):
             "confidence": self.certainty,
             "sentence": self.sentence,
             "detectable_difference": self.verdict.detectable,
+            "given_pairs": None if self.given_pairs is None else self.given_pairs.as_dict(),
             "bins": self.histogram.lo.size,
             "bins_outside": self.bins_outside,
             "bins_outside_expected_by_chance": self.by_chance,
@@ -192,7 +198,7 @@ def audit(
     }
     if engine == "exact":
         common |= {"verdict": exact, "histogram": exact_histogram(law, epsilon), "gap": law.gap}
-        common |= {"by_chance": None, "unfinished": 0, "seconds": time.perf_counter() - started}
+        common |= {"given_pairs": None, "by_chance": None, "unfinished": 0, "seconds": time.perf_counter() - started}
         return Audit(**claim.parts(), **common)
     excess = draw_excess(mechanism, draws, seed)
     options: dict[str, Any] = {"seed": seed, "max_steps": max_steps}
@@ -202,5 +208,6 @@ def audit(
     means = sums.means()[:, 0]
     gap = SupportGap(float(means.min()), float(means.max()), verdict.delta_lower)
     common |= {"verdict": verdict, "histogram": histogram, "gap": gap}
+    common |= {"given_pairs": given_pairs_verdict(sums, epsilon, confidence, floor, seed)}
     common |= {"by_chance": chance, "unfinished": sums.unfinished, "seconds": time.perf_counter() - started}
     return Audit(**claim.parts(), **common)

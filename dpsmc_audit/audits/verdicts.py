@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsmc_audit.evidence.bounds import FEWEST, PARTS, Parts, bounded_verdict, part_of
+from dpsmc_audit.evidence.events import Counted, outcome_code
 from dpsmc_audit.evidence.intervals import student_quantile
 from dpsmc_audit.evidence.verdict import Verdict
 from dpsmc_audit.mechanisms import Mechanism
@@ -22,6 +24,7 @@ __all__ = [
     "Histogram",
     "exact_histogram",
     "exact_verdict",
+    "given_pairs_verdict",
     "log_ratio",
     "sampled_histogram",
     "support_gap_evidence",
@@ -191,6 +194,27 @@ def outside_by_chance(law: ExpectedLaw, draws: int, epsilon: float, seed: int) -
     with np.errstate(invalid="ignore"):
         outside = np.abs(log_ratio(one.astype(np.float64), zero.astype(np.float64))) > epsilon
     return float(outside.sum() / SIMULATED)
+
+
+def given_pairs_verdict(sums: PairSums, epsilon: float, confidence: float, floor: float, seed: int) -> Verdict | None:
+    """The verdict on what the histogram shows: averages over the drawn pairs, with L as the only random number.
+
+    For given sequences the draws of L are independent runs of a mechanism that releases that average (rounded down), so
+    the bounds of `evidence.bounds` hold without any approximation. Both members meet the same L: each bound joins its
+    two proportions by a union bound, which asks for no independence between them.
+    """
+    if sums.excess.size < FEWEST:
+        return None
+    order = np.random.default_rng([seed, 7]).permutation(sums.excess.size)  # they are sorted, the parts must not be
+    part = part_of(0, order.size)
+    members = []
+    for means in sums.means():
+        codes = outcome_code(np.floor(means[order]).astype(np.int64), np.zeros(order.size, np.int64))
+        members.append(tuple(Counted.of(codes[part == k]) for k in range(PARTS)))
+    found = bounded_verdict(Parts((members[0], members[1])), epsilon, 0.0, confidence, floor=floor)
+    if found.witness is None:
+        return found
+    return replace(found, witness=replace(found.witness, name=found.witness.name.replace("tau", "average")))
 
 
 def support_gap_evidence(
