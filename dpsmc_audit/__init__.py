@@ -41,12 +41,19 @@ _WHERE = {
     "given_sequence": "notions.informed",
     "oscillating_sequence": "notions.sequences",
     "read_sequence": "notions.sequences",
+    "BlackBoxAudit": "audits.black_box",
+    "Sampler": "audits.black_box",
+    "SamplerError": "audits.black_box",
+    "audit_mechanism": "audits.black_box",
+    "DpSprt": "dpsprt",
     "privacy_profile": "profiles",
     "Profile": "profiles",
 }
 
 __all__ = [
     "Audit",
+    "BlackBoxAudit",
+    "DpSprt",
     "Exponential",
     "InformedAudit",
     "Laplace",
@@ -56,6 +63,8 @@ __all__ = [
     "NoNoise",
     "ParameterError",
     "Profile",
+    "Sampler",
+    "SamplerError",
     "Simulation",
     "Sprt",
     "Truncated",
@@ -63,6 +72,7 @@ __all__ = [
     "audit",
     "audit_informed",
     "audit_marginal",
+    "audit_mechanism",
     "draw_pair",
     "draw_runs",
     "exact_characteristics",
@@ -82,9 +92,11 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from dpsmc_audit.audits.black_box import BlackBoxAudit, Sampler, SamplerError, audit_mechanism
     from dpsmc_audit.audits.expected import Audit, audit
     from dpsmc_audit.audits.informed import InformedAudit, audit_informed
     from dpsmc_audit.audits.marginal import MarginalAudit, audit_marginal
+    from dpsmc_audit.dpsprt import DpSprt
     from dpsmc_audit.mechanisms import Exponential, Laplace, Law, Mechanism, NoNoise, Truncated
     from dpsmc_audit.notions.informed import draw_pair, given_sequence
     from dpsmc_audit.notions.marginal import marginal_law

@@ -39,7 +39,7 @@ from dpsmc_audit.walks.records import records_of
 TOP = Path(__file__).parent.parent
 MU0, MU1, LEVEL, EPSILON = 0.3, 0.7, 0.05, 1.0
 RUNS, CONFIDENCE, SEED, FLOOR = 1_000_000, 0.99, 1, 0.01
-LONGEST = 2_000
+LONGEST, SAMPLED = 2_000, 100_000
 PAPER = {"p": 0.73, "delta": 0.01, "alpha": 0.01, "epsilon": 0.01, "p_phi": 0.84}
 
 FloatArray = NDArray[np.float64]
@@ -215,9 +215,12 @@ def variant_row(name: str, test: DpSprt, runs: int = RUNS) -> dict[str, Any]:
     """One variant of DP-SPRT: searched, audited, and its price on fresh samples."""
     best = search(test)
     found = audited(test.on(best.bits, best.entry), runs)
-    numbers: dict[str, Any] = {"samples": math.nan, "error": math.nan}
     if test.shared:
         numbers = {"samples": mean_of(test.law(MU1)), "error": error_of(test)}
+    else:
+        tau, decision = test.runs(MU1, SAMPLED, np.random.default_rng(SEED))
+        numbers = {"samples": float(tau.mean()), "error": float(np.mean(decision == 0))}
+        numbers["samples_se"] = float(tau.std(ddof=1) / math.sqrt(SAMPLED))
     return row(f"DP-SPRT, {name}", best.name, best.ratio, best.rare_ratio, found, **numbers)
 
 
@@ -269,26 +272,27 @@ def figure(table: pd.DataFrame) -> Figure:
     left, right = fig.subplots(1, 2, sharey=True, width_ratios=[3, 2])
     place = np.arange(len(shown))[::-1]
     top = 12.0
-    exact = np.minimum(shown.exact_ratio, top)
+    exact, bound = (np.minimum(shown[name].to_numpy(float), top) for name in ("exact_ratio", "epsilon_lower"))
+    finite = np.isfinite(shown.exact_ratio.to_numpy(float))
     left.axvline(EPSILON, color=GREY, lw=1.2, ls="--", label=f"claimed: {EPSILON:g}")
-    left.barh(place, np.minimum(shown.epsilon_lower, top), 0.5, color="0.8", label="lower bound from 10^6 runs, 99 %")
-    left.plot(exact, place, "D", color=RED, ms=6, ls="", label=f"exact, best event of probability {FLOOR:g}")
-    for k, each in shown.iterrows():
-        y = place[int(str(k))]
-        end = max(float(exact[k]), float(min(each.epsilon_lower, top)))
-        said = "infinite" if math.isinf(each.exact_ratio) else f"{each.exact_ratio:.3g}"
-        left.annotate(f"{said}; {each.verdict}", (end, y), (8, -3), textcoords="offset points", fontsize=8)
+    left.barh(place, bound, 0.5, color="0.8", label=f"at least, from 10^6 runs a side ({100 * CONFIDENCE:g} %)")
+    label = f"exactly, best event of probability {FLOOR:g}"
+    left.plot(exact[finite], place[finite], "D", color=RED, ms=6, ls="", label=label)
+    left.plot(exact[~finite] + 0.3, place[~finite], ">", color=RED, ms=7, ls="", label="exactly: infinite")
+    for y, each in zip(place, shown.to_dict("records"), strict=True):
+        end = max(min(each["exact_ratio"], top), each["epsilon_lower"], EPSILON)
+        said = f"at least {each['epsilon_lower']:.2f}: {each['verdict']}"
+        left.annotate(said, (end, y), (12, -3), textcoords="offset points", fontsize=8)
+        sampled = "" if math.isnan(each["samples_se"]) else ", sampled"
+        price = f"{each['samples']:.0f} (error {each['error']:.2g}{sampled})"
+        right.annotate(price, (each["samples"], y), (4, -3), textcoords="offset points", fontsize=8)
     left.set_yticks(place, shown.mechanism, fontsize=8.5)
-    left.set_xlim(0.0, top * 1.35)
+    left.set_xlim(0.0, top * 1.5)
     left.set_xlabel(r"$\varepsilon$, all other samples known")
-    left.legend(fontsize=8, frameon=False, loc="lower center", bbox_to_anchor=(0.45, 1.0), ncols=1)
-    known = shown.samples.notna()
-    right.barh(place[known], shown.samples[known], 0.5, color=DARK_BLUE)
-    for k, each in shown[known].iterrows():
-        said = f"{each.samples:.0f} (error {each.error:.2g})"
-        right.annotate(said, (each.samples, place[int(str(k))]), (4, -3), textcoords="offset points", fontsize=8)
-    right.set_xlim(0.0, 1.6 * float(shown.samples.max()))
-    right.set_xlabel(f"mean samples at $p_\\varphi$={MU1:g} (exact)")
+    fig.legend(*left.get_legend_handles_labels(), fontsize=8.5, frameon=False, loc="outside lower center", ncols=4)
+    right.barh(place, shown.samples, 0.5, color=DARK_BLUE)
+    right.set_xlim(0.0, 1.75 * float(shown.samples.max()))
+    right.set_xlabel(rf"mean samples at $p_\varphi$={MU1:g}")
     for axes in (left, right):
         tidy(axes)
     fig.suptitle(f"mean {MU0:g} against {MU1:g}, error level {LEVEL:g}, claimed epsilon {EPSILON:g}", fontsize=9.5)

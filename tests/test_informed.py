@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsmc_audit.audits.informed import audit_informed
-from dpsmc_audit.evidence import bernstein_interval
 from dpsmc_audit.mechanisms import Exponential, Laplace, Mechanism, NoNoise
 from dpsmc_audit.notions.informed import (
     average,
@@ -158,16 +157,6 @@ def test_capped_sequences_are_counted_and_progress_is_told() -> None:
     found = average(PAPER, law, 0.84, [1], 3, np.array([0.0]), seed=1, max_steps=500, progress=told.append)
     assert found.capped == 3
     assert told == [1, 2, 3]
-
-
-@pytest.mark.parametrize(("shape", "n"), [((0.5, 0.5), 200), ((0.01, 1.0), 50), ((0.2, 5.0), 100), ((30.0, 30.0), 200)])
-def test_bernstein_intervals_cover(shape: tuple[float, float], n: int) -> None:
-    """Of 1000 intervals at 90 % for beta laws more than 138 (4 sd) miss with probability below 1e-4; seeded."""
-    rng = np.random.default_rng(7)
-    mean = shape[0] / sum(shape)
-    intervals = [bernstein_interval(rng.beta(*shape, size=n), 0.9) for _ in range(1000)]
-    assert sum(not low <= mean <= high for low, high in intervals) <= 138
-    assert np.mean([high - low for low, high in intervals]) < 0.4
 
 
 def test_noise_that_leaves_no_room_releases_the_coin() -> None:

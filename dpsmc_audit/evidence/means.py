@@ -79,10 +79,14 @@ def lower_means(values: FloatArray, level: float) -> FloatArray:
 
 
 def betting_intervals(values: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
-    """Lower and upper ends for the mean of each column, each end missed with half of the level."""
+    """Lower and upper ends for the mean of each column, each end missed with half of the level.
+
+    Rarely one gambler refutes all that the other leaves; what lies between the two ends is then taken instead.
+    """
     check_confidence(confidence)
     level = 0.5 * (1.0 - confidence)
-    return lower_means(values, level), 1.0 - lower_means(1.0 - values, level)
+    ends = lower_means(values, level), 1.0 - lower_means(1.0 - values, level)
+    return np.minimum(*ends), np.maximum(*ends)
 
 
 def betting_interval(values: FloatArray, confidence: float) -> Interval:

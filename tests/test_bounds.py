@@ -1,0 +1,160 @@
+"""Lower bounds on epsilon and delta: their level on exactly private laws, what they find, what they say they find."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsmc_audit.evidence.anytime import Anytime
+from dpsmc_audit.evidence.bounds import PARTS, Parts, bounded_verdict, part_of, shows
+from dpsmc_audit.evidence.events import Counted, outcome_code
+from dpsmc_audit.evidence.verdict import METHODS, Method, Verdict
+from dpsmc_audit.profiles import privacy_profile
+from experiments.calibration import PRIVATE, one_sided, rejects
+
+BOUNDS: tuple[Method, ...] = ("split", "union")
+
+
+def parts_of(one: np.ndarray, zero: np.ndarray) -> Parts:
+    part = part_of(0, one.size)
+    members = [tuple(Counted.of(codes[part == k]) for k in range(PARTS)) for codes in (one, zero)]
+    return Parts((members[0], members[1]))
+
+
+def judged(
+    method: Method, one: np.ndarray, zero: np.ndarray, epsilon: float, confidence: float, **more: Any
+) -> Verdict:
+    """The verdict of any method."""
+    if method == "anytime":
+        bets = Anytime(epsilon, more.pop("delta", 0.0), confidence)
+        bets.update(one, zero)
+        return bets.verdict(**more)
+    return bounded_verdict(parts_of(one, zero), epsilon, more.pop("delta", 0.0), confidence, method, **more)
+
+
+def test_every_run_has_one_part_and_parts_do_not_depend_on_blocks() -> None:
+    whole = part_of(0, 100)
+    assert np.array_equal(np.concatenate([part_of(0, 37), part_of(37, 63)]), whole)
+    assert np.bincount(whole).tolist() == [10, 30, 60]
+
+
+@pytest.mark.parametrize("name", ["geometric, 0.5", "rounded Laplace, 1", "randomised response, 2"])
+@pytest.mark.parametrize("method", METHODS)
+def test_false_alarms_keep_to_the_level(name: str, method: Method) -> None:
+    """200 audits of 600 runs at 80 %: at most 40 false alarms and three standard deviations (the long study has more).
+
+    The anytime method looks after every pair of runs.
+    """
+    (draw, epsilon), alarms = PRIVATE[name], 0
+    for seed in range(200):
+        rng = np.random.default_rng([3, seed])
+        alarms += rejects(method, draw(1, 600, rng), draw(0, 600, rng), epsilon, 0.8)
+    assert alarms <= 40 + 3 * math.sqrt(200 * 0.2 * 0.8)
+
+
+def test_choosing_and_judging_on_the_same_runs_does_not() -> None:
+    """The same study would find the common error: it alarms in most of the audits."""
+    draw, epsilon = PRIVATE["geometric, 0.1"]
+    alarms = 0
+    for seed in range(50):
+        rng = np.random.default_rng([3, seed])
+        alarms += rejects("naive", draw(1, 600, rng), draw(0, 600, rng), epsilon, 0.8)
+    assert alarms > 25
+
+
+@given(
+    st.lists(st.floats(0.05, 1.0), min_size=2, max_size=6),
+    st.lists(st.floats(0.05, 1.0), min_size=6, max_size=6),
+    st.floats(0.0, 1.0),
+    st.sampled_from(BOUNDS),
+    st.integers(0, 2**32),
+)
+@settings(max_examples=60)
+def test_bounds_stay_below_the_truth(
+    first: list[float], second: list[float], epsilon: float, method: Method, seed: int
+) -> None:
+    """On random laws: epsilon for delta = 0 and delta for epsilon, exactly known; at 1 - 1e-6 none may be exceeded."""
+    p1, p0 = np.array(first) / sum(first), np.array(second[: len(first)]) / sum(second[: len(first)])
+    rng = np.random.default_rng(seed)
+    one, zero = (outcome_code(rng.choice(p.size, 3000, p=p) + 1, np.zeros(3000, int)) for p in (p1, p0))
+    found = bounded_verdict(parts_of(one, zero), epsilon, 0.0, 1 - 1e-6, method, floor=None)
+    assert found.epsilon_lower <= np.abs(np.log(p1 / p0)).max()
+    assert found.delta_lower <= privacy_profile(p1, p0, np.array([epsilon])).at(epsilon) + 1e-12
+
+
+@pytest.mark.parametrize("method", BOUNDS)
+@pytest.mark.parametrize("delta", [0.0, 0.1, 0.6])
+def test_bounds_find_what_is_there(method: Method, delta: float) -> None:
+    """floor(10 (x + Exp(1))): no epsilon holds, delta at epsilon = 1 is 1 - 1/e; 10^5 runs a side."""
+    rng = np.random.default_rng(3)
+    one, zero = one_sided(1, 100_000, rng), one_sided(0, 100_000, rng)
+    found = judged(method, one, zero, 1.0, 0.99, delta=delta)
+    assert found.verdict == "violated"
+    assert found.epsilon_lower > (8.0 if delta == 0.0 else 5.0)
+    assert 0.62 < found.delta_lower <= 1 - math.exp(-1)
+    assert found.witness is not None
+    assert found.witness.name == "tau <= 9"
+    assert found.witness.p1 == 0.0
+    too_much = judged(method, one, zero, 1.0, 0.99, delta=0.64)
+    assert too_much.verdict == "consistent"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_either_direction_and_either_decision_is_found(method: Method) -> None:
+    """The leak is in the decision alone, or in the parity of tau, whichever member it favours."""
+    rng, runs = np.random.default_rng(8), 4000
+    tau = [rng.integers(1, 5, runs) for _ in range(2)]
+    decision = [rng.random(runs) < p for p in (0.5, 0.9)]
+    tossed = [rng.random(runs) < 0.5 for _ in range(2)]
+    odd = [2 * rng.integers(1, 20, runs) + (rng.random(runs) < p) for p in (0.5, 0.9)]
+    for taus, decisions in ((tau, decision), (odd, tossed)):
+        codes = [outcome_code(t, d.astype(int)) for t, d in zip(taus, decisions, strict=True)]
+        for one, zero in (codes, codes[::-1]):
+            assert judged(method, one, zero, 0.2, 0.99).verdict == "violated"
+            assert judged(method, one, zero, 2.5, 0.99).verdict == "consistent"
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("runs", "probability", "epsilon"), [(2000, 0.1, 0.1), (20_000, 0.01, 0.3), (3000, 0.5, 0.05)])
+def test_what_is_called_detectable_is_detected(method: Method, runs: int, probability: float, epsilon: float) -> None:
+    """An event with the stated epsilon is found in at least 90 % of 60 audits, less three standard deviations.
+
+    And one with 40 % of the distance to the claim in at most two thirds of them: the statement is not idle.
+    """
+    nothing = np.zeros(runs, int)
+    same = outcome_code(1 + nothing, nothing)
+    could = judged(method, same, same, epsilon, 0.95, floor=probability).could
+    assert could is not None
+    assert could.epsilon is not None
+    assert could.epsilon > epsilon
+    found = {1.0: 0, 0.4: 0}
+    for share in found:
+        excess = epsilon + share * (could.epsilon - epsilon)
+        for seed in range(60):
+            rng = np.random.default_rng([4, seed])
+            one = outcome_code(1 + (rng.random(runs) > probability), nothing)
+            zero = outcome_code(1 + (rng.random(runs) > probability * math.exp(-excess)), nothing)
+            found[share] += rejects(method, one, zero, epsilon, 0.95)
+    assert found[1.0] >= 60 * 0.9 - 3 * math.sqrt(60 * 0.9 * 0.1)
+    assert found[0.4] <= 40
+
+
+@given(st.integers(50, 10**5), st.floats(1e-3, 0.5), st.floats(0.0, 1.0), st.floats(1e-4, 0.1))
+def test_more_runs_and_larger_violations_show_better(runs: int, p: float, epsilon: float, level: float) -> None:
+    if shows(runs, p, p * math.exp(-2.0 - epsilon), epsilon, 0.0, level):
+        assert shows(2 * runs, p, p * math.exp(-2.0 - epsilon), epsilon, 0.0, level)
+        assert shows(runs, p, p * math.exp(-3.0 - epsilon), epsilon, 0.0, level)
+    assert not shows(runs, p, p * math.exp(-epsilon), epsilon, 0.0, level)
+
+
+def test_few_runs_say_that_nothing_could_have_shown() -> None:
+    nothing = np.zeros(30, int)
+    found = judged("split", outcome_code(nothing, nothing), outcome_code(nothing, nothing), 1.0, 0.99)
+    assert found.verdict == "consistent"
+    assert found.could is not None
+    assert found.could.epsilon is None
