@@ -139,7 +139,7 @@ class Powertrain:
             value = getattr(self, name)
             require(0.0 <= value <= 0.25, f"the tolerance {name} must lie in [0, 0.25], got {value}")
         pressed = self.pedal + self.pulse
-        within = 0.0 <= min(self.pedal, pressed) and max(self.pedal, pressed) <= WIDE_OPEN
+        within = min(self.pedal, pressed) >= 0.0 and max(self.pedal, pressed) <= WIDE_OPEN
         require(within, f"pedal and pedal + pulse must lie in [0, 81.2] degrees, got {self.pedal} and {pressed}")
         require(self.sensor_failure >= 0.0, f"sensor_failure must not be negative, got {self.sensor_failure}")
         require(0.5 <= self.pump <= 1.5, f"pump must lie in [0.5, 1.5], got {self.pump}")
@@ -221,7 +221,7 @@ class Powertrain:
             part = slice(start, start + TRACES_PER_BLOCK)
             arrays = self._arrays(inputs, part)
             law = CONTROLLERS[self.variant]
-            failed = simulate(grid, law, self.pump, self.pedal, self.pulse, *arrays, slots, out[part])
+            failed = simulate(grid, law, self.pump, self.pedal, self.pulse, *arrays, slots, out[part])  # type: ignore[call-arg]
             require(failed < 0, f"trace {start + failed} of the powertrain left the range of its model")
 
         starts = range(0, count, TRACES_PER_BLOCK)
@@ -233,9 +233,7 @@ class Powertrain:
                 list(pool.map(block, starts))
         return Traces(self.sample_step, {name: out[:, slot] for slot, name in enumerate(names)})
 
-    def traces(
-        self, first: int, count: int, *, seed: int, signals: Sequence[str] = ("e",), threads: int = 1
-    ) -> Traces:
+    def traces(self, first: int, count: int, *, seed: int, signals: Sequence[str] = ("e",), threads: int = 1) -> Traces:
         """Traces first, ..., first + count - 1: the same whatever the threads and however they are cut into batches."""
         return self.respond(self.inputs(first, count, seed=seed), signals=signals, threads=threads)
 

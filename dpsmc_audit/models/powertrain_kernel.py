@@ -37,6 +37,7 @@ POWER_ABOVE, POWER_UNTIL = 70.0, 50.0
 SENSOR_DEAD = -1.0
 TICK = 0.01
 GAMMA = 1.0 - math.sqrt(0.5)  # makes ROS2 stable however stiff the pressure
+FASTEST_DELAY = 1e4  # positions per second: shorter delays than 0.1 ms are no delays
 LEAST_FLOW = 0.01  # bounds the slope that ROS2 is given at p = 1
 
 
@@ -64,34 +65,58 @@ class Grid(NamedTuple):
     failure: int
 
 
-@njit(cache=True, nogil=True)
+class Switches(NamedTuple):
+    """The state of the mode logic."""
+
+    normal: bool
+    power: bool
+    failed: bool
+
+
+class Memory(NamedTuple):
+    """What the controller carries from tick to tick: manifold pressure as estimated, integral, film on the wall."""
+
+    estimate: float
+    integral: float
+    wall: float
+
+
+jitted = njit(cache=True, nogil=True, error_model="numpy")  # a division by zero is seen where the result is checked
+
+
+@jitted
+def _angle(lag):
+    return min(max(lag + 8.8, 0.0), 90.0)
+
+
+@jitted
 def _throttle_flow(angle):
     """Air through the throttle plate at this angle while the flow is choked."""
     return 2.821 + angle * (-0.05231 + angle * (0.10299 - 0.00063 * angle))
 
 
-@njit(cache=True, nogil=True)
+@jitted
 def _restriction(p):
-    """Share of the choked flow at manifold pressure p (negative if it flows back), and its slope in p."""
+    """Share of the choked flow at manifold pressure p (negative: it flows back), and minus its slope times itself."""
     ratio = p if p <= 1.0 else 1.0 / p
     sign = 1.0 if p < 1.0 else -1.0
     if ratio < 0.5:
         return sign, 0.0
-    share = 2.0 * math.sqrt(ratio - ratio * ratio)
-    return sign * share, -2.0 * (2.0 * ratio - 1.0) / max(share, LEAST_FLOW)
+    return sign * 2.0 * math.sqrt(ratio - ratio * ratio), 4.0 * ratio - 2.0
 
 
-@njit(cache=True, nogil=True)
+@jitted
 def _pumped(x, linear, square):
     """Air that the cylinders draw at manifold pressure x; the controller estimates with the same polynomial."""
     return -0.366 + x * (linear + square * x)
 
 
-@njit(cache=True, nogil=True)
-def _next_pressure(p, share, slope, flow, next_flow, pump, linear, square, h):
-    """ROS2 on ``p' = c1 (flow share(p) - pump P(p))``."""
-    jacobian = MANIFOLD * (flow * slope - pump * (linear + 2.0 * square * p))
-    damping = 1.0 / (1.0 - GAMMA * h * jacobian)
+@jitted
+def _next_pressure(p, share, fall, flow, next_flow, pump, linear, square, h):
+    """ROS2 on ``p' = c1 (flow share(p) - pump P(p))``; `fall` is minus the slope of the share, times the share."""
+    reach = GAMMA * h * MANIFOLD
+    bounded = max(abs(share), LEAST_FLOW)
+    damping = bounded / (bounded * (1.0 + reach * pump * (linear + 2.0 * square * p)) + reach * flow * fall)
     first = damping * MANIFOLD * (flow * share - pump * _pumped(p, linear, square))
     guess = p + h * first
     change = MANIFOLD * (next_flow * _restriction(guess)[0] - pump * _pumped(guess, linear, square))
@@ -99,37 +124,79 @@ def _next_pressure(p, share, slope, flow, next_flow, pump, linear, square, h):
     return p + h * (1.5 * first + 0.5 * second)
 
 
-@njit(cache=True, nogil=True)
+@jitted
 def _film(pieces, charge):
     """Direct share of the fuel and time constant of the film."""
     j = int(charge >= 0.1) + int(charge >= 0.2) + int(charge >= 0.3) + int(charge >= 0.4)
     return pieces[j, 0] + pieces[j, 1] * charge, pieces[j, 2] + pieces[j, 3] * charge
 
 
-@njit(cache=True, nogil=True)
+@jitted
 def _delay(pieces, charge):
     j = int(charge >= 0.05) + int(charge >= 0.15) + int(charge >= 0.2) + int(charge >= 0.25)
     return pieces[j, 0] + pieces[j, 1] * charge
 
 
-@njit(cache=True, nogil=True)
-def _switch(ticks, throttle, measured, normal_on, power_on, fail_on):
-    """The controller's three switches; normal and failure latch, power has a hysteresis."""
-    normal_on = normal_on or ticks >= NORMAL_AFTER
-    power_on = throttle >= (POWER_UNTIL if power_on else POWER_ABOVE)
-    return normal_on, power_on, fail_on or measured <= SENSOR_DEAD
+@jitted
+def _ratio(air, direct, injected, wall, tau):
+    """Air to fuel in the cylinder; 0, all fuel, once extrapolated tables make a film that cannot be (tau <= 0)."""
+    fuel = direct * injected + wall / tau
+    return air / fuel if tau > 0.0 and fuel > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True)
-def _mode(normal_on, power_on, fail_on):
-    if fail_on:
+@jitted
+def _switch(ticks, throttle, measured, before):
+    """The controller's three switches: normal and failure latch, power has a hysteresis."""
+    normal = before.normal or ticks >= NORMAL_AFTER
+    power = throttle >= (POWER_UNTIL if before.power else POWER_ABOVE)
+    return Switches(normal, power, before.failed or measured <= SENSOR_DEAD)
+
+
+@jitted
+def _mode(switches):
+    if switches.failed:
         return FAILURE
-    if not normal_on:
+    if not switches.normal:
         return STARTUP
-    return POWER if power_on else NORMAL
+    return POWER if switches.power else NORMAL
 
 
-@njit(cache=True, nogil=True)
+@jitted
+def _act(law, memory, mode, reference, measured, air_in, linear, square, wet, dry):
+    """One tick of the controller: the fuel it commands and what it remembers."""
+    expected = _pumped(memory.estimate, linear, square)
+    feed, integral = expected / reference, memory.integral
+    if law.compensates:
+        feed = (feed - (1.0 - dry) * memory.wall) / (1.0 - wet)
+    if mode == NORMAL:
+        error = measured - reference
+        integral += TICK * law.ki * error
+        feed *= max(0.0, 1.0 + law.kp * error + integral)
+    fuel = min(max(feed, law.least_fuel), law.most_fuel)
+    estimate = memory.estimate + TICK * MANIFOLD * (air_in - expected)
+    return fuel, Memory(estimate, integral, wet * fuel + dry * memory.wall)
+
+
+@jitted
+def _push(line, k, mean, advance):
+    """Step k of the delay line: positions, the integral of what was put in up to them, and its mean between them."""
+    line[0, k + 1] = line[0, k] + advance
+    line[1, k + 1] = line[1, k] + mean * advance
+    line[2, k] = mean
+    return line[0, k + 1]
+
+
+@jitted
+def _left_the_line(line, cell, z):
+    """Integral of what has left the delay line up to position z, and the cell of the line that z lies in."""
+    if z <= 0.0:
+        return z * SET_POINT, cell
+    while line[0, cell + 1] <= z:
+        cell += 1
+    return line[1, cell] + line[2, cell] * (z - line[0, cell]), cell
+
+
+@jitted
 def _record(values, slots, sample, out):
     """Only what was asked for: slot -1 is a signal that nobody wants."""
     for name in range(slots.size):
@@ -137,101 +204,65 @@ def _record(values, slots, sample, out):
             out[slots[name], sample] = values[name]
 
 
-@njit(cache=True, nogil=True)
+@jitted
 def _trace(grid, law, pump, pedal, pulse, speed, maf, injector, sensor, film, delay, wet, dry, line, slots, out):
-    """Fill ``out[signal, sample]``; False if the state left every range in which the model makes sense."""
-    h = grid.step
-    w = speed * math.pi / 30.0
+    """Fill ``out[signal, sample]``; False if the state is no longer finite or the delay no longer positive."""
+    h, w = grid.step, speed * math.pi / 30.0
     linear, square = 0.08979 * w + 0.0001 * w * w, -0.0337 * w
     keep_slow, keep_fast = math.exp(-10.0 * h), math.exp(-50.0 * h)  # the throttle lags as the slow stage does
-    passed = 1.25 * (keep_slow - keep_fast)  # the slow lag seen through the fast one
-    lag, p, estimate, wall = 0.0, law.pressure, law.estimate, FIRST_FILM
-    slow, fast, fuel, reference = SET_POINT, SET_POINT, FIRST_FUEL, SET_POINT
-    integral, stored = 0.0, 0.0
-    normal_on, power_on, fail_on = not law.modes, False, False
-    mode = _mode(normal_on, power_on, fail_on)
-    throttle = min(max(lag + 8.8, 0.0), 90.0)
-    flow = _throttle_flow(throttle)
-    air = pump * _pumped(p, linear, square)
-    direct, tau = _film(film, math.pi * air / w)
-    rate = 1.0 / _delay(delay, math.pi * air / w)
-    ratio = air / (direct * injector * fuel + wall / tau)
-    z, area, left, cell = 0.0, 0.0, -SET_POINT, 0
-    flooded = False
-    # countdowns instead of remainders: a division of integers costs as much as all of the film
-    ticks, to_tick, sample, to_sample, to_pedal, target, other = 0, grid.tick, 0, 0, grid.half_period, pedal, pedal + pulse
-    line[0, 0], line[1, 0] = 0.0, 0.0
+    through = 1.25 * (keep_slow - keep_fast)  # the slow stage seen through the fast one
+    lag, p, wall, slow, fast = 0.0, law.pressure, FIRST_FILM, SET_POINT, SET_POINT
+    fuel, reference, memory = FIRST_FUEL, SET_POINT, Memory(law.estimate, 0.0, 0.0)
+    switches = Switches(not law.modes, False, False)
+    mode, throttle = _mode(switches), _angle(lag)
+    flow, air = _throttle_flow(throttle), pump * _pumped(p, linear, square)
+    (direct, tau), rate = _film(film, math.pi * air / w), 1.0 / _delay(delay, math.pi * air / w)
+    ratio = _ratio(air, direct, injector * fuel, wall, tau)
+    left, cell, line[:, 0] = -SET_POINT, 0, 0.0
+    # counted down, as a remainder of integers costs as much as all of the film
+    ticks, to_tick, sample, to_sample = 0, grid.tick, 0, 0
+    to_press, target, next_target = grid.half_period, pedal, pedal + pulse
     for k in range(grid.steps + 1):
-        share, slope = _restriction(p)
+        share, fall = _restriction(p)
         if to_tick == 0:
             ticks, to_tick = ticks + 1, grid.tick
             measured = sensor * fast if k < grid.failure else SENSOR_DEAD
             if law.modes:
-                normal_on, power_on, fail_on = _switch(ticks, throttle, measured, normal_on, power_on, fail_on)
-                mode = _mode(normal_on, power_on, fail_on)
-            reference = RICH if normal_on and power_on else SET_POINT
-            expected = _pumped(estimate, linear, square)
-            feed = expected / reference
-            if law.compensates:
-                feed = (feed - (1.0 - dry) * stored) / (1.0 - wet)
-            if mode == NORMAL:
-                error = measured - reference
-                integral += TICK * law.ki * error
-                feed *= max(0.0, 1.0 + law.kp * error + integral)
-            fuel = min(max(feed, law.least_fuel), law.most_fuel)
-            stored = wet * fuel + dry * stored
-            estimate += TICK * MANIFOLD * (maf * flow * share - expected)
-            ratio = 0.0 if flooded else air / (direct * injector * fuel + wall / tau)
+                switches = _switch(ticks, throttle, measured, switches)
+                mode = _mode(switches)
+                reference = RICH if switches.normal and switches.power else SET_POINT
+            fuel, memory = _act(law, memory, mode, reference, measured, maf * flow * share, linear, square, wet, dry)
+            ratio = 0.0 if ratio == 0.0 else _ratio(air, direct, injector * fuel, wall, tau)
         if to_sample == 0:
-            error = (fast - reference) / reference
-            values = (error, fast, reference, speed, throttle, p, fuel, float(mode))
+            values = ((fast - reference) / reference, fast, reference, speed, throttle, p, fuel, float(mode))
             _record(values, slots, sample, out)
             sample, to_sample = sample + 1, grid.every
         if k == grid.steps:
             break
-        to_tick, to_sample, to_pedal = to_tick - 1, to_sample - 1, to_pedal - 1
+        to_tick, to_sample, to_press = to_tick - 1, to_sample - 1, to_press - 1
         lag = target + (lag - target) * keep_slow
-        if to_pedal == 0:
-            target, other, to_pedal = other, target, grid.half_period
-        throttle = min(max(lag + 8.8, 0.0), 90.0)
-        next_flow = _throttle_flow(throttle)
-        p = _next_pressure(p, share, slope, flow, next_flow, pump, linear, square, h)
-        flow = next_flow
+        if to_press == 0:
+            target, next_target, to_press = next_target, target, grid.half_period
+        throttle, old_flow = _angle(lag), flow
+        flow = _throttle_flow(throttle)
+        p = _next_pressure(p, share, fall, old_flow, flow, pump, linear, square, h)
         air = pump * _pumped(p, linear, square)
-        charge = math.pi * air / w
-        evaporated = wall / tau
-        arriving = 1.0 - direct
-        direct, tau = _film(film, charge)
-        old_ratio, old_rate = ratio, rate
-        rate = 1.0 / _delay(delay, charge)
-        if not (0.0 < rate < 1e4 and abs(fast) < 1e6):  # nan fails every comparison
+        gained, old_ratio, old_rate = (1.0 - direct) * injector * fuel - wall / tau, ratio, rate
+        (direct, tau), rate = _film(film, math.pi * air / w), 1.0 / _delay(delay, math.pi * air / w)
+        if not (0.0 < rate < FASTEST_DELAY and abs(fast) < np.inf):  # nan fails every comparison
             return False
-        flooded = flooded or tau <= 0.0
-        if flooded:  # the film would evaporate infinitely fast: all fuel, no air
-            wall, tau, ratio = 0.0, 1.0, 0.0
-        else:
-            gained = (arriving + 1.0 - direct) * injector * fuel - evaporated
-            wall = (wall + 0.5 * h * gained) * tau / (tau + 0.5 * h)
-            ratio = air / (direct * injector * fuel + wall / tau)
-        mean = 0.5 * (old_ratio + ratio)
-        advance = 0.5 * h * (old_rate + rate)
-        line[2, k] = mean
-        z += advance
-        area += mean * advance
-        line[0, k + 1], line[1, k + 1] = z, area
-        reached = (z - 1.0) * SET_POINT
-        if z > 1.0:
-            while line[0, cell + 1] <= z - 1.0:
-                cell += 1
-            reached = line[1, cell] + line[2, cell] * (z - 1.0 - line[0, cell])
-        arrived = (reached - left) / advance
-        left = reached
-        fast = arrived + passed * (slow - arrived) + keep_fast * (fast - arrived)
-        slow = arrived + keep_slow * (slow - arrived)
+        wall = (wall + 0.5 * h * (gained + (1.0 - direct) * injector * fuel)) * tau / (tau + 0.5 * h)
+        ratio = 0.0 if ratio == 0.0 else _ratio(air, direct, injector * fuel, wall, tau)
+        advance, old_left = 0.5 * h * (old_rate + rate), left
+        z = _push(line, k, 0.5 * (old_ratio + ratio), advance)
+        left, cell = _left_the_line(line, cell, z - 1.0)
+        arrived = (left - old_left) / advance
+        above_slow, above_fast = slow - arrived, fast - arrived
+        slow, fast = arrived + keep_slow * above_slow, arrived + through * above_slow + keep_fast * above_fast
     return True
 
 
-@njit(cache=True, nogil=True)
+@jitted
 def simulate(grid, law, pump, pedal, pulse, speed, maf, injector, sensor, film, delay, wet, dry, slots, out):
     """Traces one after the other into ``out[trace, signal, sample]``; the first that failed, or -1."""
     line = np.empty((3, grid.steps + 1))
