@@ -41,8 +41,9 @@ SLOWEST, FASTEST = 400.0, 4000.0
 WIDE_OPEN = 81.2
 TRACES_PER_BLOCK = 64
 MOST_STEPS = 10**7
-SPEED, MAF, INJECTOR, AIR_FUEL, KAPPA_TOLERANCE, TAU_TOLERANCE = range(16, 22)
-"""Purposes of the random streams, one for each input."""
+TOLERANCES = ("maf", "injector", "air_fuel", "kappa", "tau")
+SPEED = 16
+"""Purpose of the speed's random stream; those of the tolerances follow in their order."""
 
 CONTROLLERS = {
     "benchmark": Controller(True, False, 0.04, 0.14, 0.13, 1.66, 0.982, 0.982),
@@ -52,7 +53,7 @@ CONTROLLERS = {
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """What is random in a trace: engine speed (rpm, as drawn) and the factors of the tolerances, one value a trace."""
+    """What is random in a trace: engine speed (rpm) and the factors of the tolerances, one value a trace."""
 
     speed: Floats
     maf: Floats
@@ -71,7 +72,8 @@ class Inputs:
         values = [getattr(self, field.name) for field in fields(self)]
         same = {value.shape for value in values} == {(self.speed.size,)}
         require(same, "the inputs of the powertrain must be one-dimensional and of one length")
-        require(all(np.all(np.isfinite(value)) for value in values), "the inputs of the powertrain must be finite")
+        finite = all(np.all((value > 0.0) & (value < np.inf)) for value in values)
+        require(finite, "the inputs of the powertrain must be positive and finite")
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ class Powertrain:
         require(0.0 <= self.speed_sd < math.inf, f"speed_sd must be finite and not negative, got {self.speed_sd}")
         inside = SLOWEST <= low <= high <= FASTEST
         require(inside, f"speed_range must lie in [{SLOWEST:g}, {FASTEST:g}] rpm, got [{low}, {high}]")
-        for name in ("maf", "injector", "air_fuel", "kappa", "tau"):
+        for name in TOLERANCES:
             value = getattr(self, name)
             require(0.0 <= value <= 0.25, f"the tolerance {name} must lie in [0, 0.25], got {value}")
         pressed = self.pedal + self.pulse
@@ -186,20 +188,21 @@ class Powertrain:
         require(first >= 0, f"the first trace must not be negative, got {first}")
         require(count >= 1, f"count must be at least 1, got {count}")
 
-        def uniforms(purpose: int) -> Floats:
-            drawn = np.empty(count)
-            _uniforms(derived(seed, purpose), first, drawn)
-            return drawn + 2.0**-54  # the middle of its cell, so that no draw is 0
+        def factor(purpose: int, half_width: float) -> Floats:
+            return 1.0 + half_width * (2.0 * _drawn(purpose, first, count, seed) - 1.0)
 
-        def factor(half_width: float, purpose: int) -> Floats:
-            return 1.0 + half_width * (2.0 * uniforms(purpose) - 1.0) if half_width > 0.0 else np.ones(count)
+        return Inputs(
+            self.speed_quantile(_drawn(SPEED, first, count, seed)),
+            *(factor(purpose, getattr(self, name)) for purpose, name in enumerate(TOLERANCES, start=SPEED + 1)),
+        )
 
+    def speed_quantile(self, level: Floats) -> Floats:
+        """Quantiles of the engine speed, saturation included."""
         from scipy.special import ndtri
 
-        speed = self.speed_mean + self.speed_sd * ndtri(uniforms(SPEED))
-        widths = (self.maf, self.injector, self.air_fuel, self.kappa, self.tau)
-        purposes = (MAF, INJECTOR, AIR_FUEL, KAPPA_TOLERANCE, TAU_TOLERANCE)
-        return Inputs(speed, *map(factor, widths, purposes))
+        if self.speed_sd == 0.0:
+            return np.full(level.shape, np.clip(self.speed_mean, *self.speed_range))
+        return np.clip(self.speed_mean + self.speed_sd * ndtri(level), *self.speed_range)
 
     def respond(self, inputs: Inputs, *, signals: Sequence[str] = ("e",), threads: int = 1) -> Traces:
         """The traces that belong to given inputs; only the signals asked for are written.
@@ -244,6 +247,13 @@ class Powertrain:
         film = np.concatenate([kappa * inputs.kappa[part, None, None], tau * inputs.tau[part, None, None]], axis=2)
         sensors = (inputs.maf[part], inputs.injector[part], inputs.air_fuel[part])
         return speed, *sensors, film, delay, np.interp(speed, *WET), np.interp(speed, *DRY)
+
+
+def _drawn(purpose: int, first: int, count: int, seed: int) -> Floats:
+    """One uniform number for each trace, in (0, 1)."""
+    uniforms = np.empty(count)
+    _uniforms(derived(seed, purpose), first, uniforms)
+    return uniforms + 2.0**-54  # the middle of a cell of the generator
 
 
 SETTINGS: dict[str, dict[str, float]] = {

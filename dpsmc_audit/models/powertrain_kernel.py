@@ -259,7 +259,7 @@ def _trace(grid, law, pump, pedal, pulse, speed, maf, injector, sensor, film, de
         arrived = (left - old_left) / advance
         above_slow, above_fast = slow - arrived, fast - arrived
         slow, fast = arrived + keep_slow * above_slow, arrived + through * above_slow + keep_fast * above_fast
-    return True
+    return abs(fast) < np.inf
 
 
 @jitted
