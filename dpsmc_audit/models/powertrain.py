@@ -141,7 +141,7 @@ class Powertrain:
             value = getattr(self, name)
             require(0.0 <= value <= 0.25, f"the tolerance {name} must lie in [0, 0.25], got {value}")
         pressed = self.pedal + self.pulse
-        within = min(self.pedal, pressed) >= 0.0 and max(self.pedal, pressed) <= WIDE_OPEN
+        within = all(0.0 <= angle <= WIDE_OPEN for angle in (self.pedal, pressed))
         require(within, f"pedal and pedal + pulse must lie in [0, 81.2] degrees, got {self.pedal} and {pressed}")
         require(self.sensor_failure >= 0.0, f"sensor_failure must not be negative, got {self.sensor_failure}")
         require(0.5 <= self.pump <= 1.5, f"pump must lie in [0.5, 1.5], got {self.pump}")

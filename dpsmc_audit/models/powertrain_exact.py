@@ -35,8 +35,9 @@ def exact_p_phi(model: Powertrain, holds: Callable[[Traces], Bools], *, scan: in
     """P(holds) where the speed, or the speed and one tolerance, is random.
 
     Verdicts are compared at `scan` levels in equal distance and, for the speed, as many more out to seven standard
-    deviations: an interval that fits between two of them is not seen, and `error` does not cover that. With a tolerance, its share at each speed is integrated over the speed by Gauss-Hermite
-    quadrature; `error` is then the difference to half of the nodes.
+    deviations: an interval that fits between two of them is not seen, and `error` does not cover that. With a
+    tolerance, its share at each speed is integrated over the speed by Gauss-Hermite quadrature; `error` is then the
+    difference to half of the nodes.
     """
     from scipy.special import ndtr
 
