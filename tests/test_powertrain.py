@@ -358,5 +358,5 @@ def test_a_bad_call_is_named_in_one_line() -> None:
 @pytest.mark.parametrize("wrong", [0.0, -1.0, np.nan])
 def test_a_state_that_is_no_state_ends_the_run(wrong: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(powertrain, "DELAY", replace(DELAY, values=np.full((5, 4), wrong)))
-    with pytest.raises(ParameterError, match="trace 0 of the powertrain left the range"):
+    with pytest.raises(ParameterError, match="trace 0 of a batch of the powertrain left the range"):
         Powertrain().traces(0, 2, seed=1)

@@ -9,7 +9,7 @@ gives 1.00 (`as_written`). Two readings give 0.84, and nothing says which was us
 
 * `tolerance` (the default): besides, the air-flow sensor is off by a uniform factor within 5.2 %. That is a little
   more than the documented 5 %, chosen to give 0.84; the documented range gives 0.85;
-* `sd_1600`: 1600 is taken for the standard deviation. Two thirds of its violations are then not the controller's: they
+* `sd_1600`: 1600 is taken for the standard deviation. Seven in ten of its violations are then not the controller's: they
   are speeds above 3540 rpm, where the tables (which end at 3000) extrapolate to a negative time constant of the fuel
   film. With ``extrapolate=False`` p_phi is 0.95.
 """
@@ -172,7 +172,7 @@ class Powertrain:
         require(steps % every == 0, f"sample_step must divide the duration, got {self.sample_step} and {self.duration}")
         tick, half = self._whole("10 ms", TICK), self._whole("half of the period", 0.5 * self.period)
         failure = min(self.sensor_failure / self.step, steps + 1.0)
-        return Grid(self.step, steps, tick, every, half, math.ceil(failure - 1e-6))
+        return Grid(float(self.step), steps, tick, every, half, math.ceil(failure - 1e-6))
 
     def _whole(self, name: str, seconds: float) -> int:
         """How many steps this is."""
@@ -218,14 +218,13 @@ class Powertrain:
         names = list(dict.fromkeys(signals))
         slots = np.array([names.index(name) if name in names else -1 for name in SIGNALS])
         grid, count = self.grid, inputs.speed.size
+        fixed = (grid, CONTROLLERS[self.variant], float(self.pump), float(self.pedal), float(self.pulse))
         out = np.empty((count, len(names), grid.steps // grid.every + 1))
 
         def block(start: int) -> None:
             part = slice(start, start + TRACES_PER_BLOCK)
-            arrays = self._arrays(inputs, part)
-            law = CONTROLLERS[self.variant]
-            failed = simulate(grid, law, self.pump, self.pedal, self.pulse, *arrays, slots, out[part])  # type: ignore[call-arg]
-            require(failed < 0, f"trace {start + failed} of the powertrain left the range of its model")
+            failed = simulate(*fixed, *self._arrays(inputs, part), slots, out[part])  # type: ignore[call-arg]
+            require(failed < 0, f"trace {start + failed} of a batch of the powertrain left the range of its model")
 
         starts = range(0, count, TRACES_PER_BLOCK)
         if threads == 1 or len(starts) == 1:
