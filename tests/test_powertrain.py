@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpsmc_audit.models import powertrain
 from dpsmc_audit.models.powertrain import SETTINGS, SIGNALS, Inputs, Powertrain, Variant
 from dpsmc_audit.models.powertrain_exact import exact_p_phi
-from dpsmc_audit.models.powertrain_kernel import FAILURE, NORMAL, POWER, STARTUP
+from dpsmc_audit.models.powertrain_kernel import FAILURE, NORMAL, POWER, STARTUP, Switches, _switch
 from dpsmc_audit.models.powertrain_tables import DELAY, KAPPA, TAU, pieces
 from dpsmc_audit.models.traces import Traces
 from dpsmc_audit.sprt import ParameterError
@@ -247,6 +247,14 @@ def test_a_dead_sensor_opens_the_loop_for_good() -> None:
     assert abs(at(batch, "e", 10.9)) < abs(at(batch, "e", 14.0))
     early = replace(model, sensor_failure=0.5, duration=1.0).respond(Inputs.nominal([1600.0]), signals=("mode",))
     assert np.array_equal(early.signals["mode"][0], np.where(np.arange(101) < 50, STARTUP, FAILURE))
+
+
+def test_normal_and_failure_latch_but_power_does_not() -> None:
+    """Asked directly, as neither the clock runs backwards nor a dead sensor recovers in a trace."""
+    latched = _switch(1, 20.0, 14.7, Switches(True, True, True))
+    assert tuple(latched) == (True, False, True)
+    assert tuple(_switch(999, 69.0, -0.99, Switches(False, False, False))) == (False, False, False)
+    assert tuple(_switch(1000, 70.0, -1.0, Switches(False, False, False))) == (True, True, True)
 
 
 def test_the_variant_has_no_modes() -> None:

@@ -9,9 +9,9 @@ gives 1.00 (`as_written`). Two readings give 0.84, and nothing says which was us
 
 * `tolerance` (the default): besides, the air-flow sensor is off by a uniform factor within 5.2 %. That is a little
   more than the documented 5 %, chosen to give 0.84; the documented range gives 0.85;
-* `sd_1600`: 1600 is taken for the standard deviation. Seven in ten of its violations are then not the controller's: they
-  are speeds above 3540 rpm, where the tables (which end at 3000) extrapolate to a negative time constant of the fuel
-  film. With ``extrapolate=False`` p_phi is 0.95.
+* `sd_1600`: 1600 is taken for the standard deviation. Seven in ten of its violations are then not the controller's:
+  they are speeds above 3540 rpm, where the tables (which end at 3000) extrapolate to a negative time constant of the
+  fuel film. With ``extrapolate=False`` p_phi is 0.95.
 """
 
 from __future__ import annotations
