@@ -123,6 +123,16 @@ def test_the_kernel_equals_its_twin(
         assert batch.signals[name][0] == pytest.approx(twin, rel=1e-8, abs=1e-9), name
 
 
+@pytest.mark.parametrize("failure", [12.5, np.inf])
+def test_the_kernel_equals_its_twin_in_every_mode(failure: float) -> None:
+    model = Powertrain(duration=14.0, step=0.005, pedal=5.0, pulse=70.0, period=3.0, sensor_failure=failure)
+    drawn = (1200.0, 1.04, 0.97, 1.01, 1.05, 0.95)
+    batch = model.respond(Inputs(*(np.array([x]) for x in drawn)), signals=SIGNALS)
+    assert {NORMAL, POWER, STARTUP} <= set(batch.signals["mode"][0])
+    for name, twin in Twin(model, *drawn).run(model.step).items():
+        assert batch.signals[name][0] == pytest.approx(twin, rel=1e-8, abs=1e-9), name
+
+
 @given(speed=st.floats(500.0, 4000.0), charge=st.floats(0.01, 0.6), extrapolate=st.booleans())
 def test_a_table_read_along_the_charge_is_the_table(speed: float, charge: float, extrapolate: bool) -> None:
     for table in (KAPPA, TAU, DELAY):
