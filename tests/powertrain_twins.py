@@ -11,14 +11,28 @@ import math
 from dataclasses import dataclass, field
 
 from dpsmc_audit.models.powertrain import Powertrain
-from dpsmc_audit.models.powertrain_tables import DELAY, KAPPA, TAU, Table
 
 Trace = dict[str, list[float]]
+Table = tuple[list[float], list[float], list[list[float]]]
+
+
+def table(speeds: str, charges: str, *columns: str) -> Table:
+    """Typed in again and by columns, so that a slip in one of the two copies shows."""
+    values = [[float(x) for x in column.split()] for column in columns]
+    axes = ([float(x) for x in axis.split()] for axis in (speeds, charges))
+    return *axes, [list(row) for row in zip(*values, strict=True)]  # type: ignore[return-value]
+
+
+SPEEDS, CHARGES = "1000 1500 2000 2500 3000", ".1 .2 .3 .4"
+KAPPA = table(SPEEDS, CHARGES, ".8 .7 .7 .8 .9", ".7 .66 .65 .73 .85", ".66 .66 .63 .66 .8", ".6 .6 .6 .6 .7")
+TAU = table(SPEEDS, CHARGES, ".4 .3 .35 .3 .2", ".22 .22 .4 .35 .5", ".2 .22 .5 .4 .35", ".35 .3 .45 .5 .4")
+SLOW_SPEEDS, LOW_CHARGES = "800 1000 1500 2000 3000", ".05 .15 .2 .25"
+DELAY = table(SLOW_SPEEDS, LOW_CHARGES, ".8 .6 .4 .3 .2", ".4 .3 .2 .2 .2", ".3 .25 .2 .2 .2", ".25 .2 .2 .2 .2")
 
 
 def read(table: Table, speed: float, charge: float, extrapolate: bool) -> float:
     """Bilinear interpolation; beyond the ends the last cell goes on, or its last value is held."""
-    speeds, charges, values = table.speeds.tolist(), table.charges.tolist(), table.values.tolist()
+    speeds, charges, values = table
     if not extrapolate:
         speed = min(max(speed, speeds[0]), speeds[-1])
         charge = min(max(charge, charges[0]), charges[-1])
@@ -28,7 +42,7 @@ def read(table: Table, speed: float, charge: float, extrapolate: bool) -> float:
     y = (charge - charges[j]) / (charges[j + 1] - charges[j])
     below = values[i][j] * (1 - x) + values[i + 1][j] * x
     beyond = values[i][j + 1] * (1 - x) + values[i + 1][j + 1] * x
-    return float(below * (1 - y) + beyond * y)
+    return below * (1 - y) + beyond * y
 
 
 @dataclass

@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpsmc_audit.models import powertrain
-from dpsmc_audit.models.powertrain import SETTINGS, SIGNALS, Inputs, Powertrain, Variant
+from dpsmc_audit.models.powertrain import CONTROLLERS, SETTINGS, SIGNALS, Inputs, Powertrain, Variant
 from dpsmc_audit.models.powertrain_exact import exact_p_phi
-from dpsmc_audit.models.powertrain_kernel import FAILURE, NORMAL, POWER, STARTUP, Switches, _switch
+from dpsmc_audit.models.powertrain_kernel import FAILURE, NORMAL, POWER, STARTUP, Memory, Switches, _act, _switch
 from dpsmc_audit.models.powertrain_tables import DELAY, KAPPA, TAU, pieces
 from dpsmc_audit.models.traces import Traces
 from dpsmc_audit.sprt import ParameterError
-from tests.powertrain_twins import Twin, read
+from tests import powertrain_twins as twins
+from tests.powertrain_twins import Twin
 
 TIMES = [25, 40, 60, 80, 100]  # samples of 10 ms
 POINTS: dict[Variant, list[float]] = {
@@ -135,10 +136,10 @@ def test_the_kernel_equals_its_twin_in_every_mode(failure: float) -> None:
 
 @given(speed=st.floats(500.0, 4000.0), charge=st.floats(0.01, 0.6), extrapolate=st.booleans())
 def test_a_table_read_along_the_charge_is_the_table(speed: float, charge: float, extrapolate: bool) -> None:
-    for table in (KAPPA, TAU, DELAY):
+    for table, twin in zip((KAPPA, TAU, DELAY), (twins.KAPPA, twins.TAU, twins.DELAY), strict=True):
         line = pieces(table, np.array([speed]), extrapolate=extrapolate)[0]
         intercept, slope = line[np.searchsorted(table.charges, charge, side="right")]
-        assert intercept + slope * charge == pytest.approx(read(table, speed, charge, extrapolate), abs=1e-12)
+        assert intercept + slope * charge == pytest.approx(twins.read(twin, speed, charge, extrapolate), abs=1e-12)
 
 
 # --- p_phi ----------------------------------------------------------------------------------------------------------
@@ -265,6 +266,14 @@ def test_normal_and_failure_latch_but_power_does_not() -> None:
     assert tuple(latched) == (True, False, True)
     assert tuple(_switch(999, 69.0, -0.99, Switches(False, False, False))) == (False, False, False)
     assert tuple(_switch(1000, 70.0, -1.0, Switches(False, False, False))) == (True, True, True)
+
+
+@pytest.mark.parametrize(("variant", "least", "most"), [("benchmark", 0.13, 1.66), ("closed_loop", 0.1, 5.0)])
+def test_the_fuel_command_saturates(variant: Variant, least: float, most: float) -> None:
+    for estimate, fuel in ((0.0, least), (1e6, most)):
+        memory = Memory(estimate, 0.0, 0.0)
+        commanded, after = _act(CONTROLLERS[variant], memory, STARTUP, 14.7, 14.7, 0.0, 1.0, 0.0, 0.5, 0.8)
+        assert (commanded, after.wall) == (fuel, 0.5 * fuel)
 
 
 def test_the_variant_has_no_modes() -> None:
