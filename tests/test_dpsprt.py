@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -115,16 +116,16 @@ def test_quadrature_is_fine_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     near = replace(PUBLISHED, correction=0.05)
     bits = study.climbing(near, 0.9, 20, 0, 100)
     apart = replace(near, shared=False)
-    laws: list[tuple[Callable[[int | float], np.ndarray], float, float]] = [
-        (near.on(bits, 1).law, 1, 1e-6),
-        (apart.on(bits, 1).law, 1, 1e-6),
-        (near.law, 0.6, 5e-6),
+    laws: list[tuple[Callable[[], np.ndarray], float]] = [
+        (partial(near.on(bits, 1).law, 1), 1e-6),
+        (partial(apart.on(bits, 1).law, 1), 1e-6),
+        (partial(near.law, 0.6), 5e-6),
     ]
-    for law, argument, stated in laws:
-        coarse = law(argument)
+    for law, stated in laws:
+        coarse = law()
         with monkeypatch.context() as finer:
             finer.setattr("dpsmc_audit.dpsprt._PANELS", 192)
-            assert law(argument) == pytest.approx(coarse, abs=stated)
+            assert law() == pytest.approx(coarse, abs=stated)
 
 
 @given(dpsprts(), st.lists(st.integers(0, 1), min_size=30, max_size=30), st.integers(1, 30), st.booleans())
