@@ -78,13 +78,13 @@ class Formula:
         """Whether each trace satisfies the formula, an array of shape (traces,)."""
         from dpsmc_audit.stl import semantics
 
-        return semantics.evaluate(self.root, traces, np.dtype(np.int8)) > 0
+        return semantics.evaluate(self.root, traces, quantitative=False) > 0.0
 
     def robustness(self, traces: Traces) -> NDArray[np.float64]:
         """By how much each trace satisfies the formula (negative: violates it), an array of shape (traces,)."""
         from dpsmc_audit.stl import semantics
 
-        return semantics.evaluate(self.root, traces, np.dtype(np.float64))
+        return semantics.evaluate(self.root, traces, quantitative=True)
 
 
 def parse(text: str) -> Formula:

@@ -137,7 +137,7 @@ def _expected(before: str) -> str:
     """What may follow a text that is the beginning of a formula."""
     state = _parser().parse_interactive(before)
     state.exhaust_lexer()
-    symbols, hints = state.accepts(), []
+    symbols, hints = set(state.accepts()), []  # type: ignore[no-untyped-call]
     for group, hint in _HINTS:
         if group <= symbols:
             hints.append(hint)

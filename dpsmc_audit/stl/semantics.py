@@ -1,8 +1,8 @@
 """What a formula means on sampled traces: truth and robustness at time 0, in discrete time.
 
 Sample j of a trace is its value at time ``j * step``. The interval ``[a,b]`` at sample i holds the samples i + j with
-``a <= j * step <= b`` (up to rounding); ``inf`` is the end of the trace. Robustness puts the larger for `or`, the smaller
-for `and`, the negative for `not`, and for a comparison the difference of its sides:
+``a <= j * step <= b`` (up to rounding); ``inf`` is the end of the trace. Robustness puts the larger for `or`, the
+smaller for `and`, the negative for `not`, and for a comparison the difference of its sides:
 
 ========================  ============================================================================================
 ``f > g``, ``f >= g``     f - g; equal sides make the first false and the second true
@@ -14,8 +14,8 @@ for `and`, the negative for `not`, and for a comparison the difference of its si
 ========================  ============================================================================================
 
 These are the paper's rules read at the samples, and those of rtamt in discrete time. A trace must last as long as the
-upper ends of nested intervals add up to. Inside an operator with ``inf``, though, a window meets the end of the trace: it
-then holds the samples that are left, and if there are none `eventually` and `until` are false and `always` is true.
+upper ends of nested intervals add up to. Inside an operator with ``inf``, though, a window meets the end of the trace:
+it then holds the samples that are left, and if there are none `eventually` and `until` are false and `always` is true.
 
 Until takes linear time by two facts (Donzé, Ferrère and Maler 2013, here in discrete time): ``until[a,b]`` is `always`
 on the left up to sample a - 1 and ``until[0,b-a]`` from sample a on; and ``until[0,c]`` is `until` without bounds
@@ -24,68 +24,28 @@ together with ``eventually[0,c]`` of the right side.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import reduce
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.models.traces import Traces
-from dpsmc_audit.sprt import require
+from dpsmc_audit.sprt import ParameterError, require
 from dpsmc_audit.stl import kernels
-from dpsmc_audit.stl.syntax import (
-    Always,
-    And,
-    Constant,
-    Eventually,
-    Implies,
-    Interval,
-    Node,
-    Not,
-    Or,
-    Predicate,
-    Signal,
-    Until,
-    walk,
-)
-from dpsmc_audit.stl.terms import COMPARISONS, MARGINS, Reader
+from dpsmc_audit.stl.program import Program, samples
+from dpsmc_audit.stl.syntax import Always, Eventually, Node, Signal, Until, text, walk
 
-__all__ = ["check", "evaluate", "samples"]
+__all__ = ["check", "evaluate"]
 
-Values = NDArray[Any]
-
-CHUNK = 2**15
-"""Values of a signal that are worked on at once: all arrays of a chunk stay in the cache of a core."""
-
-FEWEST_LANES = 8
-"""Traces that are worked on together at least, however long they are."""
-
-_ROUNDING = 1e-9
-_LONGEST = 2.0**53
-
-
-def samples(interval: Interval, step: float) -> tuple[int, int | None]:
-    """First and last sample of an interval, counted from now; None for the end of the trace.
-
-    >>> samples(Interval(0.8, 1.0), 0.001)
-    (800, 1000)
-    """
-    first = math.ceil(min(interval.begin / step, _LONGEST) * (1.0 - _ROUNDING))
-    if math.isinf(interval.end):
-        return first, None
-    last = math.floor(min(interval.end / step, _LONGEST) * (1.0 + _ROUNDING))
-    require(first <= last, f"the interval {interval} holds no sample: samples are {step:g} s apart")
-    return first, last
+BLOCK = 256
+"""Traces whose signals are copied at once, whatever their type and layout."""
 
 
 def check(root: Node, traces: Traces) -> None:
     """Raise `ParameterError` unless the traces have the formula's signals and last as long as it looks ahead."""
     for node in walk(root):
-        if isinstance(node, Signal):
-            require(node.name in traces.signals, _unknown(node.name, sorted(traces.signals)))
+        if isinstance(node, Signal) and node.name not in traces.signals:
+            raise ParameterError(_unknown(node.name, sorted(traces.signals)))
     ahead = _reach(root, traces.step)
     require(
         ahead < traces.points,
@@ -93,21 +53,45 @@ def check(root: Node, traces: Traces) -> None:
     )
 
 
-def evaluate(root: Node, traces: Traces, kind: np.dtype[Any]) -> Values:
-    """Robustness of each trace (float64), or its truth as 1 and -1 (int8)."""
+def evaluate(root: Node, traces: Traces, *, quantitative: bool) -> NDArray[np.float64]:
+    """Robustness of each trace; without `quantitative` its truth, positive for true and negative for false."""
     check(root, traces)
-    result = np.empty(traces.count, kind)
-    lanes = max(FEWEST_LANES, CHUNK // traces.points)
-    for begin in range(0, traces.count, lanes):
-        rows = slice(begin, min(begin + lanes, traces.count))
-        result[rows] = _Evaluation(Reader(traces, rows), kind).values(root, 0, 0)[0]
-    return result
+    program = Program(traces.step, traces.points, quantitative)
+    program.build(root, 0, (0, 0))
+    begin, end = program.read
+    code, constants = np.array(program.operations, np.int64), np.array(program.constants)
+    rows = min(BLOCK, _whole(traces.count))
+    block = np.empty((len(program.signals), rows, end))
+    registers = np.empty((program.registers + 1, program.samples, kernels.LANES))
+    result = np.empty(_whole(traces.count))
+    for start in range(0, traces.count, BLOCK):
+        part = result[start : start + BLOCK]
+        for number, name in enumerate(program.signals):
+            values = traces.signals[name][start : start + BLOCK, begin:end]
+            block[number, : len(values), begin:] = values
+            block[number, len(values) : part.size, begin:] = values[-1]
+        number, trace, sample = kernels.run(code, constants, block, registers, part)
+        if number >= 0:
+            raise ParameterError(_not_finite(program.nodes[number], traces, start + trace, sample))
+    return result[: traces.count]
+
+
+def _whole(traces: int) -> int:
+    """The next number of traces that fills all lanes; copies of the last trace fill up."""
+    return -(-traces // kernels.LANES) * kernels.LANES
 
 
 def _unknown(name: str, known: list[str]) -> str:
     close = get_close_matches(name, known, n=1)
     suggestion = f", did you mean {close[0]!r}?" if close else ""
     return f"unknown signal {name!r}{suggestion} (known: {', '.join(known)})"
+
+
+def _not_finite(node: Node, traces: Traces, trace: int, sample: int) -> str:
+    where = f"in trace {trace} at {sample * traces.step:.6g} s"
+    if isinstance(node, Signal):
+        return f"signal {node.name!r} is {traces.signals[node.name][trace, sample]} {where}"
+    return f"the term {text(node)} is not finite {where}"
 
 
 def _reach(node: Node, step: float) -> int:
@@ -118,88 +102,3 @@ def _reach(node: Node, step: float) -> int:
             first, last = samples(interval, step)
             return below + (first if last is None else last)
     return below
-
-
-@dataclass(frozen=True)
-class _Evaluation:
-    """Values of nodes on some traces: arrays of shape (samples, traces) for the samples that are asked for."""
-
-    reader: Reader
-    kind: np.dtype[Any]
-
-    def values(self, node: Node, first: int, last: int) -> Values:
-        """The node's value at the samples from first to last, both included."""
-        match node:
-            case Predicate():
-                return self.predicate(node, first, last)
-            case Constant(value):
-                return np.full((last - first + 1, self.reader.lanes), self.top if value else -self.top, self.kind)
-            case Not(operand):
-                return -self.values(operand, first, last)
-            case And(operands):
-                return reduce(np.minimum, (self.values(operand, first, last) for operand in operands))
-            case Or(operands):
-                return reduce(np.maximum, (self.values(operand, first, last) for operand in operands))
-            case Implies(left, right):
-                return np.maximum(-self.values(left, first, last), self.values(right, first, last))
-            case Eventually() | Always():
-                return self.temporal(node, first, last)
-            case Until():
-                return self.until(node, first, last)
-        raise TypeError(node)
-
-    @property
-    def top(self) -> float:
-        """What `true` is worth."""
-        return np.inf if self.kind == np.float64 else 1
-
-    def predicate(self, node: Predicate, first: int, last: int) -> Values:
-        """A comparison at each sample: the difference of its sides, or 1 and -1."""
-        left, right = (self.reader.finite(term, first, last) for term in (node.left, node.right))
-        if self.kind == np.float64:
-            with np.errstate(over="ignore"):  # finite sides may lie further apart than the largest number
-                rows = MARGINS[node.sign](left, right)
-        else:
-            rows = COMPARISONS[node.sign](left, right).view(np.int8)
-        lanes = np.ascontiguousarray(np.broadcast_to(rows, (self.reader.lanes, last - first + 1)).T)
-        return lanes if self.kind == np.float64 else 2 * lanes - np.int8(1)
-
-    def window(self, interval: Interval) -> tuple[int, int]:
-        """Samples of an interval; its end is that of the trace where it has none."""
-        first, last = samples(interval, self.reader.traces.step)
-        return first, self.reader.traces.points if last is None else last
-
-    def clipped(self, sample: int) -> int:
-        return min(sample, self.reader.traces.points - 1)
-
-    def temporal(self, node: Eventually | Always, first: int, last: int) -> Values:
-        begin, end = self.window(node.interval)
-        inner = self.values(node.operand, first + begin, self.clipped(last + end))
-        width, count = end - begin + 1, last - first + 1
-        if isinstance(node, Eventually):
-            return self.sliding_max(inner, width, count)
-        return -self.sliding_max(-inner, width, count)
-
-    def until(self, node: Until, first: int, last: int) -> Values:
-        begin, end = self.window(node.interval)
-        final, count = self.clipped(last + end), last - first + 1
-        right = self.values(node.right, first + begin, final)
-        result = self.sliding_max(right, end - begin + 1, count)
-        if final == first:  # psi at the present sample, which asks nothing of phi
-            return result
-        left = self.values(node.left, first, final - 1)
-        unbounded = np.empty_like(right)
-        kernels.until(left[begin:], right, unbounded)
-        within = min(count, len(right))
-        np.minimum(result[:within], unbounded[:within], out=result[:within])
-        if begin > 0:
-            np.minimum(result, -self.sliding_max(-left, begin, count), out=result)
-        return result
-
-    def sliding_max(self, inner: Values, width: int, count: int) -> Values:
-        """The largest of `width` values from each sample on; windows that lie beyond the trace are false."""
-        out = np.empty((count, self.reader.lanes), self.kind)
-        within = min(count, len(inner))
-        kernels.sliding_max(inner, min(width, len(inner)), out[:within])
-        out[within:] = -self.top
-        return out

@@ -202,7 +202,7 @@ def text(node: Node) -> str:
     return _written(node)[0]
 
 
-def _written(node: Node) -> tuple[str, int]:
+def _written(node: Node) -> tuple[str, int]:  # noqa: PLR0911  # one line for each kind of node
     """Text of a node and how tightly it holds together."""
     match node:
         case Number(value):
@@ -224,7 +224,7 @@ def _written(node: Node) -> tuple[str, int]:
             return _written_operator(node)
 
 
-def _written_operator(node: Node) -> tuple[str, int]:
+def _written_operator(node: Node) -> tuple[str, int]:  # noqa: PLR0911
     match node:
         case Not(operand):
             return f"not {_inside(operand, _ATOM)}", _UNARY
