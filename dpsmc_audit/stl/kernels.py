@@ -55,27 +55,29 @@ def _smaller(a, b):
 
 
 @njit(cache=True, nogil=True)
-def _load(signal, trace, x, first, last):
-    """Turn rows of samples into samples of rows."""
+def _load(signal, trace, x, nothing, first, last):
+    """Turn rows of samples into samples of rows; `nothing` stays 0 as long as all of them are finite."""
     source = signal[trace : trace + LANES]
     for j in range(first, last + 1):
         for k in range(LANES):
             x[j, k] = source[k, j]
+            nothing[k] += source[k, j] * 0.0
 
 
 @njit(cache=True, nogil=True)
-def _not_finite(x, total):
-    """Position of the first value that is not finite, -1 if there is none."""
-    total[:] = 0.0
-    for j in range(x.shape[0]):
+def _check(x, nothing, first, last):
+    for j in range(first, last + 1):
         for k in range(LANES):
-            total[k] += x[j, k] * 0.0  # nan from the first value on that is not finite
-    if not np.isnan(total).any():
-        return -1
-    position = 0
+            nothing[k] += x[j, k] * 0.0
+
+
+@njit(cache=True, nogil=True)
+def _culprit(x, first):
+    """Lane and sample of the first value that is not finite."""
+    position = first * LANES
     while np.isfinite(x[position // LANES, position % LANES]):
         position += 1
-    return position
+    return position % LANES, position // LANES
 
 
 @njit(cache=True, nogil=True)
@@ -173,14 +175,14 @@ def run(program, constants, signals, registers, result):
     The number of traces is a multiple of `LANES`. Returns operation, trace and sample of the first value that is not
     finite, or -1 three times.
     """
-    rest, total = registers[-1], np.empty(LANES)
+    rest, nothing = registers[-1], np.zeros(LANES)
     flat = registers.reshape(registers.shape[0], registers.shape[1] * LANES)
     for trace in range(0, result.size, LANES):
         for number in range(program.shape[0]):
             code, a, b, first, last, begin, end, final = program[number]
             x, values = registers[a], flat[a, first * LANES : (last + 1) * LANES]
             if code == Code.LOAD:
-                _load(signals[b], trace, x, first, last)
+                _load(signals[b], trace, x, nothing, first, last)
             elif code == Code.FILL:
                 values[:] = constants[b]
             elif code == Code.SLIDE:
@@ -191,11 +193,12 @@ def run(program, constants, signals, registers, result):
                 _pairs(Code.SMALLER, values, flat[b, (first + begin) * LANES : (last + begin + 1) * LANES])
             elif code >= Code.ADD:
                 _pairs(code, values, flat[b, first * LANES : (last + 1) * LANES])
-            elif code != Code.CHECK:
+            elif code == Code.CHECK:
+                _check(x, nothing, first, last)
+            else:
                 _alone(code, values)
-            if code <= Code.CHECK and code != Code.FILL:
-                bad = _not_finite(x[first : last + 1], total)
-                if bad >= 0:
-                    return number, trace + bad % LANES, first + bad // LANES
+            if np.isnan(nothing).any():
+                lane, sample = _culprit(x, first)
+                return number, trace + lane, sample
         result[trace : trace + LANES] = registers[0, 0]
     return -1, -1, -1
