@@ -234,7 +234,7 @@ def test_a_batch_is_its_traces_one_by_one(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_other_kinds_of_numbers_and_empty_batches() -> None:
     formula = parse("eventually (n >= 2)")
-    assert formula.truth(Traces(1.0, {"n": np.array([[0, 1, 2], [0, 1, 1]])})).tolist() == [True, False]  # type: ignore[dict-item]
+    assert formula.truth(Traces(1.0, {"n": np.array([[0, 1, 2], [0, 1, 1]])})).tolist() == [True, False]
     assert formula.truth(Traces(1.0, {"n": np.empty((0, 3))})).shape == (0,)
     assert parse("true").robustness(Traces(1.0, {"n": np.zeros((2, 3))})).tolist() == [np.inf, np.inf]
 

@@ -1,4 +1,4 @@
-"""Plain-Python twin of the evaluator: signal temporal logic straight from its definition, one sample after the other."""
+"""Plain-Python twin of the evaluator: signal temporal logic straight from its definition, sample by sample."""
 
 from __future__ import annotations
 
