@@ -41,14 +41,18 @@ class Code(IntEnum):
     LATER = 16  # a = smaller of a and of b as it is begin samples later
 
 
+# Adding 0 keeps the compiler from leaving out the store of an unchanged value, at the price of a branch: 2.5 times as
+# fast. It also makes 0 of -0.
+
+
 @njit(cache=True, nogil=True)
 def _larger(a, b):
-    return a if a > b else b
+    return (a if a > b else b) + 0.0
 
 
 @njit(cache=True, nogil=True)
 def _smaller(a, b):
-    return a if a < b else b
+    return (a if a < b else b) + 0.0
 
 
 # --- single samples -------------------------------------------------------------------------------------------------

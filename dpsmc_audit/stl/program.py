@@ -37,16 +37,17 @@ _LONGEST = 2.0**53
 _ARITHMETIC = {"+": Code.ADD, "-": Code.SUBTRACT, "*": Code.MULTIPLY, "/": Code.DIVIDE}
 _FUNCTIONS = {"abs": Code.ABSOLUTE, "sqrt": Code.ROOT, "min": Code.SMALLER, "max": Code.LARGER}
 _ALWAYS_FINITE = {Code.ABSOLUTE, Code.SMALLER, Code.LARGER}
+_REVERSED = {"<", "<="}
 _MARGINS: dict[str, tuple[tuple[Code, ...], Code]] = {
     ">": ((), Code.POSITIVE),
     ">=": ((), Code.NOT_NEGATIVE),
-    "<": ((Code.NEGATIVE,), Code.POSITIVE),
-    "<=": ((Code.NEGATIVE,), Code.NOT_NEGATIVE),
+    "<": ((), Code.POSITIVE),
+    "<=": ((), Code.NOT_NEGATIVE),
     "==": ((Code.ABSOLUTE, Code.NEGATIVE), Code.NOT_NEGATIVE),
     "!=": ((Code.ABSOLUTE,), Code.POSITIVE),
 }
-"""From the difference of the two sides to robustness, and from there to truth: floating-point numbers have the
-difference 0 only if they are equal (IEEE 754), so nothing is lost on the way."""
+"""From left minus right (right minus left, if reversed) to robustness, and from there to truth: two floating-point
+numbers have the difference 0 only if they are equal (IEEE 754), so nothing is lost on the way."""
 
 
 def samples(interval: Interval, step: float) -> tuple[int, int | None]:
@@ -156,7 +157,8 @@ class Program:
         self.build(node.right, a + 1, (first + begin, final))
         self.emit(node, Code.UNTIL, a, a + 1, (first + begin, final))
         if begin > 0:
-            self.always(node, a, (first, final - 1), span, (0, begin - 1, final - 1))
+            before = min(last + begin, final) - 1
+            self.always(node, a, (first, before), span, (0, begin - 1, before))
         else:
             self.fill(node, math.inf, a, span)
         self.emit(node, Code.SLIDE, a + 1, a + 1, span, (begin, end, final))
@@ -166,8 +168,9 @@ class Program:
     # --- terms and predicates ---
 
     def predicate(self, node: Predicate, a: int, span: Span) -> None:
-        self.term(node.left, a, span)
-        self.term(node.right, a + 1, span)
+        sides = (node.right, node.left) if node.sign in _REVERSED else (node.left, node.right)
+        self.term(sides[0], a, span)
+        self.term(sides[1], a + 1, span)
         margin, truth = _MARGINS[node.sign]
         self.emit(node, Code.SUBTRACT, a, a + 1, span)
         for code in margin if self.quantitative else (*margin, truth):
