@@ -32,7 +32,7 @@ def by_definition(formula: Formula, traces: Traces, *, robust: bool) -> list[Any
 # --- against the definition and against another monitor ---
 
 
-@settings(max_examples=400)
+@settings(max_examples=300)
 @given(cases(nodes()))
 def test_truth_and_robustness_are_those_of_the_definition(case: tuple[Formula, Traces]) -> None:
     formula, traces = case
@@ -221,8 +221,10 @@ def test_intervals_hold_their_ends(a: int, b: int, step: float) -> None:
     assert samples(Interval((first + 0.01) * step, (last + 1.99) * step), step) == (first + 1, last + 1)
 
 
-def test_a_batch_is_its_traces_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(semantics, "BLOCK", 16)
+@pytest.mark.parametrize(("block", "values"), [(16, 2**20), (256, 1000), (256, 10)])
+def test_a_batch_is_its_traces_one_by_one(monkeypatch: pytest.MonkeyPatch, block: int, values: int) -> None:
+    monkeypatch.setattr(semantics, "BLOCK", block)
+    monkeypatch.setattr(semantics, "VALUES", values)
     x = np.random.default_rng(3).normal(size=(37, 50))
     formula = parse("(x < 1.5) until[0.5,2] always[0,1] (x > -1 + 1 / (3 + abs(x)))")
     whole = formula.robustness(Traces(0.1, {"x": x}))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.stl import syntax
 from dpsmc_audit.stl.parser import read
+from dpsmc_audit.stl.writer import text
 
 if TYPE_CHECKING:
     from dpsmc_audit.models.traces import Traces
@@ -37,7 +38,7 @@ class Formula:
     root: syntax.Node
 
     def __str__(self) -> str:
-        return syntax.text(self.root)
+        return text(self.root)
 
     def __repr__(self) -> str:
         return f"parse({str(self)!r})"
@@ -87,7 +88,7 @@ class Formula:
         return semantics.evaluate(self.root, traces, quantitative=True)
 
 
-def parse(text: str) -> Formula:
+def parse(source: str) -> Formula:
     """Read a formula; `ParameterError` says where it is wrong.
 
     Examples
@@ -100,7 +101,7 @@ def parse(text: str) -> Formula:
     Traceback (most recent call last):
     dpsmc_audit.sprt.ParameterError: formula, line 1, column 12: unexpected '1'; expected ','
     """
-    return Formula(read(text))
+    return Formula(read(source))
 
 
 def _horizon(node: syntax.Node) -> float:

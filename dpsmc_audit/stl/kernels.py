@@ -201,7 +201,7 @@ def run(program, constants, signals, registers, result):
                 _check(x, nothing, first, last)
             else:
                 _alone(code, values)
-            if np.isnan(nothing).any():
+            if code <= Code.CHECK and np.isnan(nothing).any():
                 lane, sample = _culprit(x, first)
                 return number, trace + lane, sample
         result[trace : trace + LANES] = registers[0, 0]

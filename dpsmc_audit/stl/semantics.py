@@ -33,12 +33,13 @@ from dpsmc_audit.models.traces import Traces
 from dpsmc_audit.sprt import ParameterError, require
 from dpsmc_audit.stl import kernels
 from dpsmc_audit.stl.program import Program, samples
-from dpsmc_audit.stl.syntax import Always, Eventually, Node, Signal, Until, text, walk
+from dpsmc_audit.stl.syntax import Always, Eventually, Node, Signal, Until, walk
+from dpsmc_audit.stl.writer import text
 
 __all__ = ["check", "evaluate"]
 
-BLOCK = 256
-"""Traces whose signals are copied at once, whatever their type and layout."""
+BLOCK, VALUES = 256, 2**20
+"""Traces, and values of a signal, that are copied at once at most, whatever their type and layout."""
 
 
 def check(root: Node, traces: Traces) -> None:
@@ -60,20 +61,20 @@ def evaluate(root: Node, traces: Traces, *, quantitative: bool) -> NDArray[np.fl
     program.build(root, 0, (0, 0))
     begin, end = program.read
     code, constants = np.array(program.operations, np.int64), np.array(program.constants)
-    rows = min(BLOCK, _whole(traces.count))
+    rows = min(_whole(traces.count), _whole(min(BLOCK, VALUES // traces.points + 1)))
     block = np.empty((len(program.signals), rows, end))
     registers = np.empty((program.registers + 1, program.samples, kernels.LANES))
     result = np.empty(_whole(traces.count))
-    for start in range(0, traces.count, BLOCK):
-        part = result[start : start + BLOCK]
+    for start in range(0, traces.count, max(rows, 1)):
+        part = result[start : start + rows]
         for number, name in enumerate(program.signals):
-            values = traces.signals[name][start : start + BLOCK, begin:end]
+            values = traces.signals[name][start : start + rows, begin:end]
             block[number, : len(values), begin:] = values
             block[number, len(values) : part.size, begin:] = values[-1]
         number, trace, sample = kernels.run(code, constants, block, registers, part)
         if number >= 0:
             raise ParameterError(_not_finite(program.nodes[number], traces, start + trace, sample))
-    return result[: traces.count]
+    return result[: traces.count] + 0.0  # 0 has no sign here
 
 
 def _whole(traces: int) -> int:
