@@ -1,0 +1,20 @@
+"""Signal temporal logic: formulas read from text, and their truth and robustness on batches of sampled traces.
+
+Examples
+--------
+>>> import numpy as np
+>>> from dpsmc_audit.models.traces import Traces
+>>> from dpsmc_audit.stl import parse
+>>> formula = parse("always[0.8,1] (abs(e) < 0.05)")
+>>> batch = Traces(0.1, {"e": np.array([[0.0] * 11, [0.0] * 10 + [0.2]])})
+>>> formula.truth(batch)
+array([ True, False])
+>>> formula.robustness(batch).round(3)
+array([ 0.05, -0.15])
+"""
+
+from __future__ import annotations
+
+from dpsmc_audit.stl.formula import Formula, parse
+
+__all__ = ["Formula", "parse"]

@@ -1,0 +1,105 @@
+"""What a formula means on sampled traces: truth and robustness at time 0, in discrete time.
+
+Sample j of a trace is its value at time ``j * step``. The interval ``[a,b]`` at sample i holds the samples i + j with
+``a <= j * step <= b`` (up to rounding); ``inf`` is the end of the trace. Robustness puts the larger for `or`, the
+smaller for `and`, the negative for `not`, and for a comparison the difference of its sides:
+
+========================  ============================================================================================
+``f > g``, ``f >= g``     f - g; equal sides make the first false and the second true
+``f == g``, ``f != g``    -|f - g| and |f - g|: an equation is never robustly true
+``phi until[a,b] psi``    psi at some sample of the interval, and phi at every sample from now to the one before it (the
+                          paper's "for all t' < t"): with psi right now and a = 0, nothing is asked of phi
+``eventually[a,b] phi``   phi at some sample of the interval: ``true until[a,b] phi``
+``always[a,b] phi``       phi at all samples of the interval: ``not eventually[a,b] not phi``
+========================  ============================================================================================
+
+These are the paper's rules read at the samples, and those of rtamt in discrete time. A trace must last as long as the
+upper ends of nested intervals add up to. Inside an operator with ``inf``, though, a window meets the end of the trace:
+it then holds the samples that are left, and if there are none `eventually` and `until` are false and `always` is true.
+
+Until takes linear time by two facts (Donzé, Ferrère and Maler 2013, here in discrete time): ``until[a,b]`` is `always`
+on the left up to sample a - 1 and ``until[0,b-a]`` from sample a on; and ``until[0,c]`` is `until` without bounds
+together with ``eventually[0,c]`` of the right side.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsmc_audit.models.traces import Traces
+from dpsmc_audit.sprt import ParameterError, require
+from dpsmc_audit.stl import kernels
+from dpsmc_audit.stl.program import Program, samples
+from dpsmc_audit.stl.syntax import Always, Eventually, Node, Signal, Until, walk
+from dpsmc_audit.stl.writer import text
+
+__all__ = ["check", "evaluate"]
+
+BLOCK, VALUES = 256, 2**20
+"""Traces, and values of a signal, that are copied at once at most, whatever their type and layout."""
+
+
+def check(root: Node, traces: Traces) -> None:
+    """Raise `ParameterError` unless the traces have the formula's signals and last as long as it looks ahead."""
+    for node in walk(root):
+        if isinstance(node, Signal) and node.name not in traces.signals:
+            raise ParameterError(_unknown(node.name, sorted(traces.signals)))
+    ahead = _reach(root, traces.step)
+    require(
+        ahead < traces.points,
+        f"the formula looks {ahead * traces.step:.6g} s ahead, but the traces end at {traces.duration:.6g} s",
+    )
+
+
+def evaluate(root: Node, traces: Traces, *, quantitative: bool) -> NDArray[np.float64]:
+    """Robustness of each trace; without `quantitative` its truth, positive for true and negative for false."""
+    check(root, traces)
+    program = Program(traces.step, traces.points, quantitative)
+    program.build(root, 0, (0, 0))
+    begin, end = program.read
+    code, constants = np.array(program.operations, np.int64), np.array(program.constants)
+    rows = min(_whole(traces.count), _whole(min(BLOCK, VALUES // traces.points + 1)))
+    block = np.empty((len(program.signals), rows, end))
+    registers = np.empty((program.registers + 1, program.samples, kernels.LANES))
+    result = np.empty(_whole(traces.count))
+    for start in range(0, traces.count, max(rows, 1)):
+        part = result[start : start + rows]
+        for number, name in enumerate(program.signals):
+            values = traces.signals[name][start : start + rows, begin:end]
+            block[number, : len(values), begin:] = values
+            block[number, len(values) : part.size, begin:] = values[-1]
+        number, trace, sample = kernels.run(code, constants, block, registers, part)
+        if number >= 0:
+            raise ParameterError(_not_finite(program.nodes[number], traces, start + trace, sample))
+    return result[: traces.count] + 0.0  # 0 has no sign here
+
+
+def _whole(traces: int) -> int:
+    """The next number of traces that fills all lanes; copies of the last trace fill up."""
+    return -(-traces // kernels.LANES) * kernels.LANES
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    close = get_close_matches(name, known, n=1)
+    suggestion = f", did you mean {close[0]!r}?" if close else ""
+    return f"unknown signal {name!r}{suggestion} (known: {', '.join(known)})"
+
+
+def _not_finite(node: Node, traces: Traces, trace: int, sample: int) -> str:
+    where = f"in trace {trace} at {sample * traces.step:.6g} s"
+    if isinstance(node, Signal):
+        return f"signal {node.name!r} is {traces.signals[node.name][trace, sample]} {where}"
+    return f"the term {text(node)} is not finite {where}"
+
+
+def _reach(node: Node, step: float) -> int:
+    """Samples after the present one that the node needs."""
+    below = max((_reach(part, step) for part in node.parts()), default=0)
+    match node:
+        case Always(interval, _) | Eventually(interval, _) | Until(_, interval, _):
+            first, last = samples(interval, step)
+            return below + (first if last is None else last)
+    return below
