@@ -20,4 +20,6 @@ figures:   ## every figure in figures/ and the reference results behind it
 	python -m experiments.figure1
 	python -m experiments.counterexample
 	python -m experiments.attack
+	python -m experiments.dpsprt
+	python -m experiments.calibration
 check: lint types test

@@ -403,3 +403,101 @@ def test_any_law_for_l_is_audited(run: Run, tmp_path: Path, law: str) -> None:
         assert (code, err) == (0, "")
         (result,) = results(tmp_path / notion)
         assert result["parameters"]["distribution"] in ("gamma", "poisson")
+
+
+# --- users' mechanisms ----------------------------------------------------------------------------------------------
+
+MINE = """
+import numpy as np
+
+def noisy(x, runs, rng):
+    return np.floor(10 * (x + rng.exponential(size=runs))), np.zeros(runs, int)
+
+def same(x, runs, rng):
+    return rng.integers(1, 9, runs), rng.integers(0, 2, runs)
+
+def late(x, runs, rng):
+    if runs > 500:
+        raise RuntimeError("no more")
+    return noisy(x, runs, rng)
+
+def fractions(x, runs, rng):
+    return rng.random(runs), np.zeros(runs, int)
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> str:
+    """A module of samplers in the folder the command runs in, under a name of its own."""
+    name = f"mine_{abs(hash(tmp_path)):x}"
+    (tmp_path / f"{name}.py").write_text(MINE)
+    return name
+
+
+def test_a_sampler_is_audited(run: Run, mine: str, tmp_path: Path) -> None:
+    code, out, err = run(f"sampler={mine}:noisy", "epsilon=1", "runs=20000", "hydra.run.dir=here")
+    assert (code, err) == (0, "")
+    assert "violated: the claimed epsilon = 1" in out
+    (result,) = results(tmp_path)
+    assert result["epsilon_lower"] > 6
+    assert result["witness"]["event"] == "tau <= 9"
+    assert set(result["parameters"]) == {
+        "task", "sampler", "epsilon", "claimed_delta", "confidence", "runs", "seed", "method", "floor",
+    }  # fmt: skip
+    rows = list(csv.DictReader((tmp_path / "here" / "histogram.csv").read_text().splitlines()))
+    assert sum(int(row["runs_1"]) for row in rows) == 20_000
+    assert (tmp_path / "here" / "sampler.png").stat().st_size > 10_000
+
+
+def test_a_sweep_over_samplers_makes_one_table(run: Run, mine: str, tmp_path: Path) -> None:
+    code, out, _ = run("-m", f"sampler={mine}:noisy,{mine}:same", "epsilon=1,2", "runs=3000", "hydra.sweep.dir=all")
+    assert code == 0
+    assert out.count("violated") == 2
+    assert out.count("consistent") == 2
+    rows = list(csv.DictReader((tmp_path / "all" / "table.csv").read_text().splitlines()))
+    assert [row["verdict"] for row in rows] == ["violated", "violated", "consistent", "consistent"]
+
+
+@pytest.mark.parametrize(
+    "override",
+    ["notion=marginal", "notion=expected", "engine=exact", "engine.threads=2", "mechanism=laplace", "p=0.5",
+     "p_phi=0.8", "alpha=0.05", "delta=0.02", "entry=2", "pairs=100", "draws=100", "bin_width=1", "max_steps=100", "epsilons=[1]",
+     "model=bernoulli"],
+)  # fmt: skip
+def test_keys_without_meaning_for_a_sampler_are_refused_by_name(run: Run, mine: str, override: str) -> None:
+    code, out, err = run(f"sampler={mine}:noisy", override)
+    assert code == 2
+    assert out == ""
+    assert err.startswith(f"error: {override.split('=', maxsplit=1)[0]} has no meaning with sampler=")
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [(["sampler=MINE:none"], "has no none"), (["sampler=nowhere_at_all:f"], "cannot import"),
+     (["sampler=MINE"], "package.module:function"), (["sampler=MINE:fractions"], "must return integers as tau"),
+     (["sampler=MINE:noisy", "task=simulate"], "sampler is for task=audit"),
+     (["sampler=MINE:noisy", "runs=3"], "runs must be at least"),
+     (["sampler=MINE:noisy", "method=x"], "method must be"),
+     (["claimed_delta=0.1"], "claimed_delta is for"), (["method=union"], "method=union is for"),
+     (["notion=marginal", "engine=exact", "method=anytime"], "method=anytime is for"),
+     (["sampler=MINE:noisy", "claimed_delta=1"], "claimed_delta must lie")],
+)  # fmt: skip
+def test_a_bad_sampler_ends_in_one_line(run: Run, mine: str, options: list[str], words: str, tmp_path: Path) -> None:
+    code, out, err = run(*(option.replace("MINE", mine) for option in options))
+    assert (code, out) == (2, "")
+    assert words in err
+    assert len(err.splitlines()) == 1
+    assert not results(tmp_path)
+
+
+def test_runs_before_a_failure_are_kept_but_are_no_result(run: Run, mine: str, tmp_path: Path) -> None:
+    code, _, err = run(f"sampler={mine}:late", "epsilon=1", "hydra.run.dir=here")
+    assert code == 2
+    assert "called with x=1, runs=512 (block 3) raised RuntimeError: no more; the 448 runs before are in partial" in err
+    kept = json.loads((tmp_path / "here" / "partial.json").read_text())
+    assert kept["runs_used"] == 448
+    assert "no more" in kept["error"]
+    assert not results(tmp_path)
+    run(f"sampler={mine}:noisy", "epsilon=1", "hydra.run.dir=here")
+    assert not (tmp_path / "here" / "partial.json").exists()

@@ -16,11 +16,16 @@ README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8"
 COMMANDS = re.findall(r"^python -m dpsmc_audit (.*?)(?:\s+#.*)?$", README, flags=re.M)
 
 
+PYTHON = re.findall(r"```python\n(.*?)```", README, flags=re.S)
+
+
 @pytest.mark.parametrize("command", [c for c in COMMANDS if c != "--help"])
-def test_commands_run(run: Run, command: str) -> None:
-    """With fewer runs where the command leaves their number open."""
+def test_commands_run(run: Run, command: str, tmp_path: Path) -> None:
+    """With fewer runs where the command leaves their number open; mine.py is the block that is shown for it."""
     few = [] if "runs=" in command else ["runs=200"]
-    few += [] if "pairs=" in command or "+sweep=pairs" in command else ["pairs=50"]
+    few += [] if "pairs=" in command or "+sweep=pairs" in command or "sampler=" in command else ["pairs=50"]
+    (mine,) = [block for block in PYTHON if "def noisy" in block]
+    (tmp_path / "mine.py").write_text(mine)
     code, out, _ = run(*shlex.split(command), *few)
     assert code == 0
     assert "exact mean" in out or "verdict" in out
@@ -34,9 +39,8 @@ def test_help_names_the_keys(run: Run) -> None:
 
 
 def test_python_blocks_run(capsys: pytest.CaptureFixture[str]) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.S)
-    assert blocks
-    for block in blocks:
+    assert PYTHON
+    for block in PYTHON:
         exec(compile(block, "README.md", "exec"), {})
     assert "1322.747" in capsys.readouterr().out
 
