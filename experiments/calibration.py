@@ -199,13 +199,17 @@ def figure(rows: pd.DataFrame) -> Figure:
         y = np.array([len(laws) - 1 - laws.index(law) for law in mine.law]) + 0.18 * (1.5 - k)
         color, marker = STYLE[method]
         top.hlines(y, 100 * mine.rate_low, 100 * mine.rate_high, color=color, lw=1.0)
-        name = "naive: chooses and judges on the same runs" if method == "naive" else method
+        name = "naive (same runs choose and judge)" if method == "naive" else method
         top.plot(100 * mine.rate, y, marker, color=color, ms=4.5, label=name, clip_on=False)
     top.axvline(100 * LEVEL, color="black", lw=1.0, ls="--", label=f"nominal {100 * LEVEL:g} %")
-    top.set_yticks(range(len(laws)), laws[::-1], fontsize=8.5)
+    names = [law.replace(", ", r", $\varepsilon$=") for law in laws]
+    top.set_yticks(range(len(laws)), names[::-1], fontsize=8.5)
     top.set_xlabel(f"false alarms in % of {int(alarms.repetitions.max())} audits, {RUNS} runs a side (99 % intervals)")
-    top.set_xlim(left=-0.3)
-    top.legend(fontsize=8.5, frameon=False, loc="upper right")
+    top.set_xscale("symlog", linthresh=1.0)  # room for rates near 0 and for the naive ones
+    top.set_xticks([0, 0.5, 1, 2, 5, 10, 20, 50, 100], ["0", "0.5", "1", "2", "5", "10", "20", "50", "100"])
+    top.minorticks_off()
+    top.set_xlim(-0.05, 130)
+    fig.legend(*top.get_legend_handles_labels(), fontsize=8.5, frameon=False, loc="outside upper center", ncols=5)
     tidy(top)
     for k, law in enumerate(VIOLATIONS):
         axes = fig.add_subplot(grid[1, k])
@@ -215,8 +219,11 @@ def figure(rows: pd.DataFrame) -> Figure:
             axes.fill_between(mine.runs, mine.rate_low, mine.rate_high, color=color, alpha=0.15, lw=0)
             axes.plot(mine.runs, mine.rate, marker=marker, ms=4, lw=1.2, color=color, label=method)
         _, epsilon, confidence, _ = VIOLATIONS[law]
-        axes.set_title(f"{law}: claim {epsilon:g} refuted at {100 * (1 - confidence):.0f} %", fontsize=9.5)
+        axes.set_title(f"{law}\nclaimed {epsilon:g}, level {100 * (1 - confidence):.0f} %", fontsize=9)
         axes.set_xscale("log")
+        if mine.runs.max() < 1000:
+            axes.set_xticks([20, 50, 100, 200], ["20", "50", "100", "200"])
+            axes.minorticks_off()
         axes.set_ylim(-0.03, 1.03)
         axes.set_xlabel("runs a side")
         axes.set_ylabel("share of audits that refute")
