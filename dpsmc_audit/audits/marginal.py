@@ -304,9 +304,7 @@ def audit_marginal(
     several: dict[str, Any] = {"threads": threads, "bets": bets, "progress": progress}
     counts = count_runs(test, mechanism, p_phi, entries, runs, **several, **options)
     if bets is None:
-        verdict = bounded_verdict(
-            counts.parts(), epsilon, 0.0, confidence, "union" if method == "union" else "split", floor
-        )
+        verdict = bounded_verdict(counts.parts(), epsilon, 0.0, confidence, method, floor)
     else:
         verdict = bets.verdict(floor)
     known = counts.law() if law is None else law
