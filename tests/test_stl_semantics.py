@@ -279,6 +279,16 @@ def test_signals_must_be_finite_where_they_are_read(value: float, trace: int) ->
     assert np.all(parse("always[0,0.8] (x < 1 or y < 1)").truth(traces))
 
 
+def test_nothing_is_asked_of_the_left_side_at_the_end_of_until() -> None:
+    traces = Traces(0.1, {"x": np.array([[1.0, 1.0, np.nan]]), "y": np.array([[0.0, 0.0, 1.0]])})
+    assert parse("(x > 0) until[0.1,0.2] (y > 0)").truth(traces).tolist() == [True]
+
+
+@pytest.mark.parametrize("count", [1, 3, 8, 9])
+def test_lanes_without_a_trace_raise_no_errors(count: int) -> None:
+    assert parse("1 / x > 0").truth(Traces(1.0, {"x": np.ones((count, 1))})).tolist() == [True] * count
+
+
 def test_a_formula_can_be_checked_before_there_are_traces() -> None:
     none = Traces(0.1, {"x": np.empty((0, 11))})
     parse("always[0,1] (x > 0)").check(none)

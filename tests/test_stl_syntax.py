@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,27 @@ def test_the_text_of_a_formula_parses_back_to_it(node: syntax.Node) -> None:
     assert parse(str(formula)) == formula
     assert hash(parse(str(formula))) == hash(formula)
     assert eval(repr(formula)) == formula
+
+
+X = syntax.Predicate(">", syntax.Signal("x"), syntax.Number(0.0))
+OPERATORS: dict[str, Callable[[syntax.Node, syntax.Node], syntax.Node]] = {
+    "not": lambda a, _: syntax.Not(a),
+    "always": lambda a, _: syntax.Always(syntax.Interval(0.0, 1.0), a),
+    "eventually": lambda a, _: syntax.Eventually(syntax.WHOLE, a),
+    "and": lambda a, b: syntax.And((a, b)),
+    "or": lambda a, b: syntax.Or((a, b)),
+    "implies": syntax.Implies,
+    "until": lambda a, b: syntax.Until(a, syntax.Interval(0.0, 1.0), b),
+}
+
+
+@pytest.mark.parametrize("outer", OPERATORS)
+@pytest.mark.parametrize("inner", OPERATORS)
+def test_every_operator_inside_every_other_parses_back(outer: str, inner: str) -> None:
+    nested = OPERATORS[inner](X, X)
+    for operands in ((nested, X), (X, nested)):
+        formula = Formula(OPERATORS[outer](*operands))
+        assert parse(str(formula)) == formula
 
 
 finite = st.floats(0.0, allow_nan=False, allow_infinity=False)
