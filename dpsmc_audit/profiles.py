@@ -27,6 +27,7 @@ __all__ = [
     "largest",
     "privacy_profile",
     "total_variation",
+    "worst_event",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -132,6 +133,26 @@ def privacy_profile(p1: FloatArray, p0: FloatArray, epsilons: FloatArray) -> Pro
     forth = np.array([_over(p1, p0, x) for x in epsilons.tolist()])
     back = np.array([_over(p0, p1, x) for x in epsilons.tolist()])
     return Profile(epsilons, forth, back)
+
+
+def worst_event(p1: FloatArray, p0: FloatArray, epsilon: float) -> tuple[float, Event]:
+    """The delta needed at this epsilon by the worse direction, and the event that needs it.
+
+    Examples
+    --------
+    >>> delta, event = worst_event(np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.4, 0.4]), epsilon=0.1)
+    >>> round(delta, 3), event.name
+    (0.279, 'one of 1 outcomes over e^0.1 times as likely with x_n = 1')
+    """
+    times, found = factor(epsilon), []
+    for p, q, side in ((p1, p0, 1), (p0, p1, 0)):
+        event = p > times * q
+        name = (
+            f"one of the {int(event.sum())} outcomes that are more than e^{epsilon:g} times as likely with x_n = {side}"
+        )
+        delta = float((p - times * q)[event].sum())
+        found.append((delta, Event(name, float(p1[event].sum()), float(p0[event].sum()))))
+    return max(found, key=lambda pair: pair[0])
 
 
 def total_variation(p1: FloatArray, p0: FloatArray) -> float:

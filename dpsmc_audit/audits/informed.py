@@ -19,7 +19,7 @@ from dpsmc_audit.evidence.verdict import Verdict
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.notions.informed import InformedAverage, InformedLaw, average, given_sequence
 from dpsmc_audit.notions.sequences import oscillating_sequence, read_sequence
-from dpsmc_audit.profiles import Event, Leakage, factor
+from dpsmc_audit.profiles import Event, Leakage, worst_event
 from dpsmc_audit.sprt import ParameterError, Sprt, in_order, require
 
 __all__ = ["InformedAudit", "OutcomeHistogram", "audit_informed"]
@@ -124,18 +124,11 @@ def _with_interval(name: str, value: BoundedMean) -> dict[str, Any]:
 
 def informed_verdict(law: InformedLaw, epsilon: float) -> Verdict:
     """Of one sequence, exactly: any outcome whose ratio exceeds the claim is a violation."""
-    times = factor(epsilon)
-    sides = ((law.p1, law.p0), (law.p0, law.p1))
-    deltas = [float(np.maximum(p - times * q, 0.0).sum()) for p, q in sides]
-    which = int(np.argmax(deltas))
+    delta, witness = worst_event(law.p1, law.p0, epsilon)
     bound = math.inf if max(law.reveal_1, law.reveal_0) > 1e-12 else law.worst_ratio
-    if bound <= epsilon + 1e-9 and max(deltas) <= 1e-12:
+    if bound <= epsilon + 1e-9 and delta <= 1e-12:
         return Verdict("certified" if max(law.running) <= _RUNNING else "consistent", bound, 0.0, None)
-    p, q = sides[which]
-    event = p > times * q
-    name = f"one of {int(event.sum())} outcomes that are likelier with x_n = {1 - which}"
-    witness = Event(name, float(law.p1[event].sum()), float(law.p0[event].sum()))
-    return Verdict("violated", bound, deltas[which], witness)
+    return Verdict("violated", bound, delta, witness)
 
 
 def best_outcome(law: InformedLaw, floor: float) -> Event | None:

@@ -28,7 +28,7 @@ from dpsmc_audit.notions.marginal import (
     marginal_law,
     smoothed_law,
 )
-from dpsmc_audit.profiles import Event, Leakage, factor
+from dpsmc_audit.profiles import Event, Leakage, factor, worst_event
 from dpsmc_audit.sprt import ParameterError, Sprt, in_order, require
 
 if TYPE_CHECKING:
@@ -141,15 +141,8 @@ def exact_verdict(law: MarginalLaw, epsilon: float, floor: float) -> Verdict:
     """
     best = law.best(floor)
     bound, tail = _surely(best, epsilon, law.error)
-    one, zero = law.p1.ravel(), law.p0.ravel()
-    times, witness, delta = factor(epsilon), None, 0.0
-    for p, q in ((one, zero), (zero, one)):
-        event = p > times * q
-        share = float((p - times * q)[event].sum())
-        if share >= delta:
-            name = f"one of the {int(event.sum())} values of (tau, o) whose ratio exceeds e^epsilon"
-            delta, witness = share, Event(name, float(one[event].sum()), float(zero[event].sum()))
-    off = (1.0 + times) * law.scatter
+    delta, witness = worst_event(law.p1.ravel(), law.p0.ravel(), epsilon)
+    off = (1.0 + factor(epsilon)) * law.scatter
     lower = max(delta - off, tail, 0.0)
     if bound > epsilon or lower > CERTIFIED:
         shown = best if best is not None and bound > epsilon else witness
