@@ -147,9 +147,7 @@ def worst_event(p1: FloatArray, p0: FloatArray, epsilon: float) -> tuple[float, 
     times, found = factor(epsilon), []
     for p, q, side in ((p1, p0, 1), (p0, p1, 0)):
         event = p > times * q
-        name = (
-            f"one of the {int(event.sum())} outcomes that are more than e^{epsilon:g} times as likely with x_n = {side}"
-        )
+        name = f"one of {int(event.sum())} outcomes over e^{epsilon:g} times as likely with x_n = {side}"
         delta = float((p - times * q)[event].sum())
         found.append((delta, Event(name, float(p1[event].sum()), float(p0[event].sum()))))
     return max(found, key=lambda pair: pair[0])
