@@ -27,7 +27,7 @@ def load_target(key: str, target: str) -> Callable[..., Any]:
         sys.path.insert(0, "")
     try:
         found: Any = import_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ParameterError(f"{key}={target}: cannot import {module}: {said(error)}") from error
     for part in name.split("."):
         if not hasattr(found, part):
@@ -39,5 +39,8 @@ def load_target(key: str, target: str) -> Callable[..., Any]:
 
 def said(error: BaseException) -> str:
     """An error in one line."""
-    text = " ".join(f"{error}".split())
+    try:
+        text = " ".join(f"{error}".split())
+    except Exception:  # users' errors may fail to be printed
+        text = ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

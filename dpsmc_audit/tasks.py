@@ -116,7 +116,8 @@ def _black_box(config: Config, folder: Path) -> dict[str, Any]:
     except SamplerError as error:
         if error.partial is None:
             raise
-        kept = {"parameters": config.parameters(), "error": f"{error}", **error.partial.as_dict()}
+        note = "the sampler failed: these bounds hold if what made it fail has nothing to do with its outcomes"
+        kept = {"parameters": config.parameters(), "error": f"{error}", "note": note, **error.partial.as_dict()}
         write_json(folder / "partial.json", kept)
         write_text(folder / "histogram.csv", columns_csv(error.partial.histogram))
         raise SamplerError(f"{error}; the {error.partial.runs} runs before are in partial.json") from error

@@ -6,8 +6,12 @@ the sum climbs to a share of its way to the upper threshold, stays there for a w
 down; the sample under test is an early or a later one. The best of them is then audited from runs alone. Beside them
 stand Algorithm 2, two-sided noise and the plain test, at the same error and audited in the same way.
 
-What to expect: halved scales double epsilon. Independent noise does not: a shift of either noise by 1, e^{epsilon/2}
-for each, maps the runs of one member to those of the other without touching any Y_n, so epsilon still holds.
+What to expect (the slips are told in the changelog of version 1.2.0 of the package): halved scales double epsilon.
+Independent noise does no harm, on the contrary. If a changed sample moves later sums towards the threshold where the
+run stops, a shift of that threshold's noise by at most 1 (a factor of e^{epsilon/2}) gives the same stop, and the other
+threshold is farther away than it was. If it moves them away, the other threshold's noise takes a shift of at most 1 and
+the last Y_n one of 1 (e^{epsilon/4}): together 3/4 epsilon. A shared noise has to be followed by the last Y_n with a
+shift of 2, hence epsilon.
 
 Writes ``experiments/results/dpsprt.csv`` and ``figures/dpsprt.png`` and ``.pdf``.
 """
@@ -84,7 +88,10 @@ def candidates(test: DpSprt) -> Iterator[tuple[str, Bits, int]]:
 
 
 def best_ratio(one: FloatArray, zero: FloatArray, floor: float) -> float:
-    """The largest ``ln`` ratio, either way, of an event that one of the members meets with `floor` or more."""
+    """``ln`` ratio, either way, of the outcomes with the largest ratios that have a probability of `floor` together.
+
+    Where single outcomes are as likely as the floor, other sets may have larger ratios: this is a lower bound.
+    """
     found = 0.0
     for p, q in ((one, zero), (zero, one)):
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -144,9 +151,10 @@ class BarrierOnSequence:
 
 
 def equal_error(level: float) -> dict[str, tuple[Sprt, Mechanism]]:
-    """The barrier mechanisms with the larger of their two exact errors at most `level`, and nearly that.
+    """The barrier mechanisms with the larger of their two exact errors at most `level`.
 
-    Two-sided noise is moved up until it keeps the level; for the others alpha is raised as far as the level allows.
+    Two-sided noise is moved up until it keeps the level; for the others alpha is raised as far as the level allows. On
+    this coarse lattice of steps not all of them come close to it.
     """
     p, delta = 0.5 * (MU0 + MU1), 0.5 * (MU1 - MU0)
 

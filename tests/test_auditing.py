@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 from dpsmc_audit import Exponential, NoNoise, ParameterError, Sprt, audit
+from dpsmc_audit.audits import verdicts
 from dpsmc_audit.audits.expected import auto_bin_width
-from dpsmc_audit.audits.verdicts import support_gap_evidence
+from dpsmc_audit.audits.verdicts import given_pairs_verdict, support_gap_evidence
+from dpsmc_audit.evidence.bounds import Parts
+from dpsmc_audit.evidence.verdict import Verdict
+from dpsmc_audit.walks.pairs import PairSums
 
 PAPER = Sprt(0.73, 0.01, 0.01)
 LAW = Exponential.private(PAPER, 0.01)
@@ -178,3 +182,45 @@ def test_what_chance_puts_outside_is_what_it_does_put_outside(epsilon: float, en
         expected.append(found.by_chance)
     error = float(np.std(observed, ddof=1)) / 4
     assert float(np.mean(observed)) == pytest.approx(float(np.mean(expected)), abs=4 * error)
+
+
+# --- the verdict on the drawn pairs ---------------------------------------------------------------------------------
+
+
+def _sums(one: np.ndarray, zero: np.ndarray) -> PairSums:
+    """Averages of a made-up group of a thousand pairs, by sorted L."""
+    return PairSums(np.arange(float(one.size)), np.array([[one, zero]]), np.array([1000]), 0)
+
+
+def test_given_pairs_see_what_one_member_alone_can_reach() -> None:
+    """Averages from 100 on for one member and from 104.5 on for the other; 10^4 draws, claimed epsilon 0.5."""
+    rng = np.random.default_rng(1)
+    excess = np.sort(rng.exponential(300.0, 10_000))
+    one, zero = ((1000 * (start + excess)).astype(np.int64) for start in (100.0, 104.5))
+    found = given_pairs_verdict(_sums(one, zero), 0.5, 0.99, 0.01, seed=1)
+    assert found is not None
+    assert found.verdict == "violated"
+    assert found.witness is not None
+    assert found.witness.name == "average < 104"
+    assert found.witness.p0 == 0.0
+    assert found.delta_lower < 1 - np.exp(-4.5 / 300)
+    same = given_pairs_verdict(_sums(one, one), 1e-6, 0.99, 0.01, seed=1)
+    assert same is not None
+    assert same.verdict == "consistent"
+    assert given_pairs_verdict(_sums(one[:19], zero[:19]), 0.5, 0.99, 0.01, seed=1) is None
+
+
+def test_given_pairs_are_split_at_random_and_not_by_the_order_of_l(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draws of L are sorted; each part is a random tenth, third or so of them, not every twentieth."""
+    caught: list[Parts] = []
+
+    def spy(parts: Parts, *arguments: object, **more: object) -> Verdict:
+        caught.append(parts)
+        return Verdict("consistent", 0.0, 0.0, None)
+
+    monkeypatch.setattr(verdicts, "bounded_verdict", spy)
+    every = 1000 * np.arange(2000)
+    given_pairs_verdict(_sums(every, every), 0.5, 0.99, 0.01, seed=1)
+    places = caught[0].members[0][0].tau
+    assert places.size == 200
+    assert len(set(np.diff(places).tolist())) > 10

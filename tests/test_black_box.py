@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,46 @@ def test_members_and_blocks_have_random_numbers_of_their_own() -> None:
     assert len({u for _, u in seen}) == len(seen)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_the_order_in_which_runs_come_does_not_matter(method: Method) -> None:
+    """Runs that are sorted or grouped by the sampler are still independent: no alarm in 20 audits at 99.9 %."""
+
+    def grouped(x: int, runs: int, rng: np.random.Generator) -> Result:
+        return np.repeat(np.arange(60), rng.multinomial(runs, np.full(60, 1 / 60))), np.zeros(runs, int)
+
+    def ordered(x: int, runs: int, rng: np.random.Generator) -> Result:
+        return np.sort(geometric(x, runs, rng)[0]), np.zeros(runs, int)
+
+    for seed in range(10):
+        options: dict[str, Any] = {"confidence": 0.999, "runs": 3000, "seed": seed, "method": method}
+        assert audit_mechanism(grouped, 0.0, **options).verdict == "consistent"
+        assert audit_mechanism(ordered, 1.0, **options).verdict == "consistent"
+    assert audit_mechanism(ordered, 0.3, **options).verdict == "violated"
+
+
+def test_a_sampler_that_does_not_use_its_generator_is_noticed() -> None:
+    def fixed(x: int, runs: int, rng: np.random.Generator) -> Result:
+        return geometric(x, runs, np.random.default_rng(5))
+
+    with pytest.raises(SamplerError, match="the same runs again for x=1") as caught:
+        audit_mechanism(fixed, 1.0, runs=10_000)
+    assert caught.value.partial is not None
+
+    def constant(x: int, runs: int, rng: np.random.Generator) -> Result:
+        return np.arange(runs) % 3, np.zeros(runs, int)
+
+    assert audit_mechanism(constant, 1.0, runs=1000).verdict == "consistent"
+
+
+def test_decisions_have_no_meaning_here() -> None:
+    def told(x: int, runs: int, rng: np.random.Generator) -> Result:
+        return np.ones(runs, int), (rng.random(runs) < 0.1 + 0.8 * x).astype(int)
+
+    found = audit_mechanism(told, 0.5, runs=5000)
+    assert found.witness is not None
+    assert found.witness.name in ("tau <= 1 and o = 1", "tau <= 1 and o = 0", "tau > 0 and o = 1", "tau > 0 and o = 0")
+
+
 @pytest.mark.parametrize("runs", [20, 64, 65, 1000, 10**6])
 def test_blocks_add_up(runs: int) -> None:
     assert sum(count for _, count in _blocks(runs)) == runs
@@ -95,6 +136,8 @@ BAD: dict[str, tuple[Any, str]] = {
     "one array": (lambda x, runs, rng: _zeros(runs), "two arrays, got ndarray"),
     "none": (lambda x, runs, rng: None, "two arrays, got NoneType"),
     "raises": (lambda x, runs, rng: int("a"), "raised ValueError: invalid literal"),
+    "exits": (lambda x, runs, rng: sys.exit(0), "raised SystemExit: 0"),
+    "masked": (lambda x, runs, rng: (np.ma.masked_equal(np.arange(runs), 3), _zeros(runs)), "without masked values"),
     "wrong arguments": (lambda x: None, "raised TypeError"),
 }
 
@@ -116,11 +159,11 @@ def test_what_was_gathered_before_a_failure_is_kept() -> None:
             raise RuntimeError("out of\ncheese")
         return noisy(x, runs, rng)
 
-    with pytest.raises(SamplerError, match=r"x=0, runs=1024 \(block 4\) raised RuntimeError: out of cheese") as caught:
+    with pytest.raises(SamplerError, match=r"x=0, runs=1024 \(block 5\) raised RuntimeError: out of cheese") as caught:
         audit_mechanism(late, 1.0, runs=10_000)
     kept = caught.value.partial
     assert kept is not None
-    assert kept.runs == 64 + 128 + 256 + 512
+    assert kept.runs == 64 + 64 + 128 + 256 + 512
     assert kept.verdict == "violated"
 
 
@@ -136,7 +179,9 @@ def test_a_keyboard_interrupt_is_no_sampler_error() -> None:
     ("change", "word"),
     [({"claimed_epsilon": -1.0}, "epsilon"), ({"claimed_epsilon": math.inf}, "epsilon"),
      ({"claimed_delta": 1.0}, "claimed_delta"), ({"confidence": 1.0}, "confidence"), ({"runs": 19}, "runs"),
-     ({"seed": -1}, "seed"), ({"method": "best"}, "method"), ({"floor": 0.0}, "floor")],
+     ({"seed": -1}, "seed"), ({"seed": 1.5}, "seed must be a whole"), ({"runs": 1e3}, "runs must be a whole"),
+     ({"claimed_epsilon": "1"}, "epsilon must be a number"), ({"claimed_epsilon": 10**400}, "epsilon"),
+     ({"method": "best"}, "method"), ({"floor": 0.0}, "floor")],
 )  # fmt: skip
 def test_impossible_requests_are_named(change: dict[str, Any], word: str) -> None:
     with pytest.raises(ParameterError, match=word):

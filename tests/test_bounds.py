@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpsmc_audit.evidence import bounds
 from dpsmc_audit.evidence.anytime import Anytime
 from dpsmc_audit.evidence.bounds import PARTS, Parts, bounded_verdict, part_of, shows
 from dpsmc_audit.evidence.events import Counted, outcome_code
-from dpsmc_audit.evidence.verdict import METHODS, Method, Verdict
+from dpsmc_audit.evidence.verdict import METHODS, Detectable, Method, Verdict
 from dpsmc_audit.profiles import privacy_profile
 from experiments.calibration import PRIVATE, one_sided, rejects
 
@@ -150,6 +151,85 @@ def test_more_runs_and_larger_violations_show_better(runs: int, p: float, epsilo
         assert shows(2 * runs, p, p * math.exp(-2.0 - epsilon), epsilon, 0.0, level)
         assert shows(runs, p, p * math.exp(-3.0 - epsilon), epsilon, 0.0, level)
     assert not shows(runs, p, p * math.exp(-epsilon), epsilon, 0.0, level)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_value_in_the_middle_of_many_is_looked_at(method: Method) -> None:
+    """Of 41 values of tau one inner one leaks, with the epsilon that is called detectable: found as often as said."""
+    runs, epsilon = 20_000, 0.1
+    p = np.full(41, 0.99 / 40)
+    p[20] = 0.01
+    rng = np.random.default_rng(11)
+    same = [outcome_code(rng.choice(41, runs, p=p), np.zeros(runs, int)) for _ in range(2)]
+    could = judged(method, same[0], same[1], epsilon, 0.95, floor=0.01).could
+    assert could is not None
+    assert could.epsilon is not None
+    q = p.copy()
+    q[20] *= math.exp(-could.epsilon)
+    found = 0
+    for _ in range(40):
+        one, zero = (outcome_code(rng.choice(41, runs, p=law / law.sum()), np.zeros(runs, int)) for law in (p, q))
+        found += rejects(method, one, zero, epsilon, 0.95)
+    assert found >= 40 * 0.9 - 3 * math.sqrt(40 * 0.9 * 0.1)
+
+
+@pytest.mark.parametrize("method", BOUNDS)
+def test_the_ends_that_are_judged_share_the_level(method: Method, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two proportions for every judged event and direction: together their levels are 1 - confidence."""
+    asked: list[tuple[int, float]] = []
+    of = bounds._Ends.of
+
+    def spy(one: np.ndarray, zero: np.ndarray, runs: tuple[int, int], level: float) -> bounds._Ends:
+        asked.append((one.size, level))
+        return of(one, zero, runs, level)
+
+    rng = np.random.default_rng(1)
+    one, zero = one_sided(1, 2000, rng), one_sided(0, 2000, rng)
+    chosen: list[list[tuple[int, int]]] = []
+    choose = bounds._chosen
+
+    def spied_choice(*arguments: Any) -> list[tuple[int, int]]:
+        chosen.append(choose(*arguments))
+        return chosen[-1]
+
+    monkeypatch.setattr(bounds._Ends, "of", staticmethod(spy))
+    monkeypatch.setattr(bounds, "_chosen", spied_choice)
+    bounded_verdict(parts_of(one, zero), 1.0, 0.0, 0.9, method, floor=None)
+    events, level = asked[-1]
+    judged_ends = 2 * len(chosen[0]) if method == "split" else 2 * 2 * events
+    assert judged_ends * level == pytest.approx(0.1)
+
+
+def test_runs_that_judge_have_no_say_in_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other runs in the part that judges: the same events are chosen; in the part that chooses: others may be."""
+    rng, seen = np.random.default_rng(2), []
+    choose = bounds._chosen
+
+    def spy(family: Any, *arguments: Any) -> list[tuple[int, int]]:
+        found = choose(family, *arguments)
+        seen.append([(direction, family.name(event)) for direction, event in found])
+        return found
+
+    monkeypatch.setattr(bounds, "_chosen", spy)
+    draw = PRIVATE["geometric, 0.5"][0]
+    one, zero = draw(1, 2000, rng), draw(0, 2000, rng)
+    for part in (2, 2, 1, 1, 1):
+        bounded_verdict(parts_of(one, zero), 0.5, 0.0, 0.9, "split", floor=None)
+        mine = part_of(0, 2000) == part
+        one[mine], zero[mine] = draw(1, int(mine.sum()), rng), draw(0, int(mine.sum()), rng)
+    assert seen[0] == seen[1] == seen[2]
+    assert any(other != seen[0] for other in seen[3:])
+
+
+def test_what_could_have_been_seen_is_said_of_what_is_seen() -> None:
+    """Nothing at the asked probability does not mean nothing at all."""
+    could = Detectable(0.01, None, 0.2, {0.5: 2.7, 0.1: None})
+    assert could.sentence.startswith("an epsilon of 2.7 on an event of probability 0.5")
+    assert Detectable(0.01, 1.5, 0.2, {0.5: 1.1}).sentence.startswith(
+        "an epsilon of 1.5 on an event of probability 0.01"
+    )
+    assert Detectable(0.01, None, 0.2, {0.5: None}).sentence.startswith("an event of probability 0.2")
+    assert "nothing" in Detectable(0.01, None, None, {0.5: None}).sentence
 
 
 def test_few_runs_say_that_nothing_could_have_shown() -> None:

@@ -494,9 +494,9 @@ def test_a_bad_sampler_ends_in_one_line(run: Run, mine: str, options: list[str],
 def test_runs_before_a_failure_are_kept_but_are_no_result(run: Run, mine: str, tmp_path: Path) -> None:
     code, _, err = run(f"sampler={mine}:late", "epsilon=1", "hydra.run.dir=here")
     assert code == 2
-    assert "called with x=1, runs=512 (block 3) raised RuntimeError: no more; the 448 runs before are in partial" in err
+    assert "called with x=1, runs=512 (block 4) raised RuntimeError: no more; the 512 runs before are in partial" in err
     kept = json.loads((tmp_path / "here" / "partial.json").read_text())
-    assert kept["runs_used"] == 448
+    assert kept["runs_used"] == 512
     assert "no more" in kept["error"]
     assert not results(tmp_path)
     run(f"sampler={mine}:noisy", "epsilon=1", "hydra.run.dir=here")

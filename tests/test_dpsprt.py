@@ -131,12 +131,12 @@ def test_quadrature_is_fine_enough(monkeypatch: pytest.MonkeyPatch) -> None:
 @given(dpsprts(), st.lists(st.integers(0, 1), min_size=30, max_size=30), st.integers(1, 30), st.booleans())
 @settings(max_examples=15, derandomize=True)
 def test_the_proof_holds_on_every_outcome(test: DpSprt, bits: list[int], entry: int, shared: bool) -> None:
-    """epsilon bounds every exact ratio: as published, and with independent noises on the thresholds too."""
+    """epsilon bounds every exact ratio as published; with independent noises on the thresholds, 3/4 of it."""
     made = replace(test, shared=shared, correction=0.1)
     given_bits = made.on(np.array(bits), entry)
     one, zero = given_bits.law(1).ravel(), given_bits.law(0).ravel()
     solid = (one > 1e-5) & (zero > 1e-5)
-    assert np.abs(np.log(one[solid] / zero[solid])).max(initial=0.0) <= test.epsilon + 1e-3
+    assert np.abs(np.log(one[solid] / zero[solid])).max(initial=0.0) <= (1.0 if shared else 0.75) * test.epsilon + 1e-3
 
 
 def test_verdicts_on_a_good_sequence() -> None:

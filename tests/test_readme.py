@@ -53,6 +53,14 @@ def test_setup_commands_are_marked_and_self_contained() -> None:
         assert command.endswith(end)
 
 
+def test_the_verdict_shown_is_the_verdict_made(run: Run, tmp_path: Path) -> None:
+    (mine,) = [block for block in PYTHON if "def noisy" in block]
+    (tmp_path / "mine.py").write_text(mine)
+    _, out, _ = run("sampler=mine:noisy", "epsilon=1")
+    (shown,) = re.findall(r"```text\n(violated: the claimed.*?)```", README, flags=re.S)
+    assert " ".join(shown.split()) in " ".join(out.split())
+
+
 def test_the_table_shown_is_the_table_made(run: Run) -> None:
     """But for the times."""
     _, out, _ = run("+sweep=table1")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.evidence.bounds import FEWEST, PARTS, Parts, bounded_verdict, part_of
 from dpsmc_audit.evidence.events import LONGEST, Counted, joined, outcome_code
-from dpsmc_audit.evidence.intervals import check_confidence
+from dpsmc_audit.evidence.intervals import check_confidence, percent
 from dpsmc_audit.evidence.verdict import METHODS, Method, Verdict
 from dpsmc_audit.profiles import Event, check_floor
 from dpsmc_audit.sprt import ParameterError, require
@@ -26,6 +26,8 @@ __all__ = ["BlackBoxAudit", "Sampler", "SamplerError", "audit_mechanism"]
 
 IntArray = NDArray[np.int64]
 FIRST_BLOCK, LARGEST_BLOCK = 64, 65_536
+GATHERED = 16
+"""Blocks that are counted one by one before they are counted together."""
 
 
 class Sampler(Protocol):
@@ -99,19 +101,17 @@ class BlackBoxAudit:
     @property
     def sentence(self) -> str:
         """The verdict for a reader in a hurry."""
-        how = f"at {100 * self.confidence:g} % confidence with {self.runs} runs of either member"
+        how = f"at {percent(self.confidence)} confidence with {self.runs} runs of either member"
         found = self.found
         if found.witness is None:
             assert found.could is not None
-            shown = found.could.epsilon
-            could = "these runs could have shown no violation"
-            if shown is not None:
-                share = found.could.probability
-                could = f"an epsilon of {shown:.3g} on an event of probability {share:g} would have shown"
-            return f"consistent with {self.claim}: no violation found {how}; {could}"
+            return f"consistent with {self.claim}: no violation found {how}; {found.could.sentence}"
         bounds = ""
         if self.method != "anytime":
-            bounds = f": epsilon is at least {found.epsilon_lower:.4g}, delta at least {found.delta_lower:.4g}"
+            bounds = (
+                f": epsilon is at least {found.epsilon_lower:.4g} (with delta = {self.delta:g}),"
+                f" or delta at least {found.delta_lower:.4g} (with epsilon = {self.epsilon:g})"
+            )
         event = f"{found.witness.name}: {found.witness.p1:.4g} for x = 1, {found.witness.p0:.4g} for x = 0"
         return f"violated: {self.claim} does not hold {how}{bounds}. Witness: {event}"
 
@@ -130,10 +130,13 @@ class BlackBoxAudit:
 
 
 def _blocks(runs: int) -> Iterator[tuple[int, int]]:
-    """(number of the block, its runs): small ones first, so that a quick rejection costs little."""
+    """(number of the block, its runs): small ones first, so that a quick rejection costs little.
+
+    The first two are of one size: a sampler that brings its own seed returns the same runs for both.
+    """
     done, number = 0, 0
     while done < runs:
-        count = min(FIRST_BLOCK << min(number, 10), LARGEST_BLOCK, runs - done)
+        count = min(FIRST_BLOCK << min(max(number - 1, 0), 10), LARGEST_BLOCK, runs - done)
         yield number, count
         done, number = done + count, number + 1
 
@@ -144,7 +147,7 @@ def _drawn(sampler: Sampler, name: str, x: int, runs: int, seed: int, block: int
     rng = np.random.default_rng([seed, x, block])
     try:
         result = sampler(x, runs, rng)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise SamplerError(f"{call} raised {said(error)}") from error
     pair = result if isinstance(result, (tuple, list)) and len(result) == 2 else None
     if pair is None:
@@ -158,6 +161,8 @@ def _column(call: str, what: str, values: Any, runs: int) -> IntArray:
         array = np.asarray(values)
     except Exception as error:
         raise SamplerError(f"{call} returned {what} that is no array: {said(error)}") from error
+    if np.ma.is_masked(values):
+        raise SamplerError(f"{call} must return {what} without masked values")
     if array.shape != (runs,):
         raise SamplerError(f"{call} must return {what} of shape ({runs},), got {array.shape}")
     if array.dtype.kind not in "biuf" or not np.all(np.isfinite(array)):
@@ -171,6 +176,29 @@ def _column(call: str, what: str, values: Any, runs: int) -> IntArray:
         allowed = "integers >= 0 (at most 2^60)" if what == "tau" else "0 or 1"
         raise SamplerError(f"{call} must return {what} that are {allowed}, got {_first(whole, wrong)}")
     return whole
+
+
+class _Members:
+    """Draws blocks of either member, and notices a sampler that does not use its generator."""
+
+    def __init__(self, sampler: Sampler, name: str, seed: int) -> None:
+        self.sampler, self.name, self.seed = sampler, name, seed
+        self._before: dict[int, IntArray] = {}
+
+    def draw(self, x: int, runs: int, block: int) -> IntArray:
+        """Outcome codes in random order: a sampler may sort or group its runs, parts and bets must not see that.
+
+        A random order of independent runs is a sequence of independent runs.
+        """
+        codes = _drawn(self.sampler, self.name, x, runs, self.seed, block)
+        before, same = self._before.get(x), min(runs, FIRST_BLOCK)
+        if before is not None and np.array_equal(before[:same], codes[:same]) and np.unique(codes[:same]).size >= 8:
+            raise SamplerError(
+                f"sampler {self.name} returned the same runs again for x={x} (block {block}):"
+                " all its randomness must come from rng"
+            )
+        self._before[x] = codes
+        return np.random.default_rng([self.seed, 2 + x, block]).permutation(codes)
 
 
 def _first(array: NDArray[Any], wrong: NDArray[np.bool_]) -> str:
@@ -202,7 +230,9 @@ class _Evidence:
         part = part_of(self.runs, one.size)
         for member, codes in zip(self._parts, (one, zero), strict=True):
             for k in range(PARTS):
-                member[k] = [joined([*member[k], Counted.of(codes[part == k])])]
+                member[k].append(Counted.of(codes[part == k]))
+                if len(member[k]) >= GATHERED:
+                    member[k] = [joined(member[k])]
         self.runs += one.size
         return over
 
@@ -231,9 +261,10 @@ def audit_mechanism(
 ) -> BlackBoxAudit:
     """Audit the claim that a mechanism is (epsilon, delta)-differentially private in one bit, from its runs alone.
 
-    ``sampler(x, runs, rng)`` returns (tau, o) of so many independent runs with the bit set to x, all randomness from
-    rng. `runs` is the number of runs of either member; `anytime` stops as soon as the claim is refuted. P(violated
-    although the claim holds) <= 1 - confidence; so is P(epsilon_lower or delta_lower exceeds the truth).
+    ``sampler(x, runs, rng)`` returns (tau, o) of so many independent runs with the bit set to x, in any order, all
+    randomness from rng. `runs` is the number of runs of either member; `anytime` stops as soon as the claim is
+    refuted. P(violated although the claim holds) <= 1 - confidence; so is P(epsilon_lower or delta_lower exceeds the
+    truth).
 
     Examples
     --------
@@ -245,14 +276,20 @@ def audit_mechanism(
     >>> audit_mechanism(noisy, claimed_epsilon=1.0, confidence=0.95, method="anytime").runs < 100
     True
     """
-    check_confidence(confidence)
     check_floor(floor)
-    require(0.0 <= claimed_epsilon < np.inf, f"epsilon must be finite and not negative, got {claimed_epsilon}")
+    numbers = (("epsilon", claimed_epsilon), ("claimed_delta", claimed_delta), ("confidence", confidence))
+    for what, value in numbers:
+        require(isinstance(value, (int, float, np.number)), f"{what} must be a number, got {value!r}")
+    for what, count in (("runs", runs), ("seed", seed)):
+        require(isinstance(count, (int, np.integer)), f"{what} must be a whole number, got {count!r}")
+    check_confidence(confidence)
+    require(0.0 <= claimed_epsilon <= 1e300, f"epsilon must be finite and not negative, got {claimed_epsilon}")
     require(0.0 <= claimed_delta < 1.0, f"claimed_delta must lie in [0, 1), got {claimed_delta}")
     require(method in METHODS, f"method must be one of {', '.join(METHODS)}, got {method}")
     require(runs >= FEWEST, f"runs must be at least {FEWEST}, got {runs}")
     require(0 <= seed < 2**64, f"seed must lie in [0, 2^64), got {seed}")
     known = name or str(getattr(sampler, "__name__", type(sampler).__name__))
+    members = _Members(sampler, known, int(seed))
     started, evidence = time.perf_counter(), _Evidence(claimed_epsilon, claimed_delta, confidence, method, floor)
 
     def audit() -> BlackBoxAudit:
@@ -264,7 +301,7 @@ def audit_mechanism(
 
     for block, count in _blocks(runs):
         try:
-            one, zero = (_drawn(sampler, known, x, count, seed, block) for x in (1, 0))
+            one, zero = (members.draw(x, count, block) for x in (1, 0))
         except SamplerError as error:
             error.partial = audit() if evidence.runs >= FEWEST else None
             raise

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.evidence.intervals import check_confidence
+from dpsmc_audit.evidence.intervals import check_confidence, percent
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.profiles import check_floor, epsilon_grid
 from dpsmc_audit.sprt import Sprt, check_entries, in_order, require
@@ -42,7 +42,7 @@ class Claim:
     @property
     def how(self) -> str:
         """How sure a verdict is."""
-        return "exactly" if self.engine == "exact" else f"at {100 * self.confidence:g} % confidence"
+        return "exactly" if self.engine == "exact" else f"at {percent(self.confidence)} confidence"
 
     @property
     def certainty(self) -> float:

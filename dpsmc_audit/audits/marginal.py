@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from dpsmc_audit.notions.marginal import (
 )
 from dpsmc_audit.profiles import Event, Leakage, factor, worst_event
 from dpsmc_audit.sprt import ParameterError, Sprt, in_order, require
+from dpsmc_audit.walks.monte_carlo import ALT, NULL
 
 if TYPE_CHECKING:
     from dpsmc_audit.evidence.anytime import Anytime
@@ -93,10 +94,8 @@ class MarginalAudit(Claim):
         if found.verdict == "consistent" and self.engine == "exact":
             return f"undecided: the law is known to ±{self.numerical_error:.2g}, too little for {claim}"
         if found.verdict == "consistent":
-            could = None if found.could is None else found.could.epsilon
-            seen = "no epsilon" if could is None else f"an epsilon of {could:.3g}"
-            seen += f" on an event of probability {self.floor:g} would have shown"
-            return f"consistent with {claim}: no violation found {how}; {seen}"
+            assert found.could is not None
+            return f"consistent with {claim}: no violation found {how}; {found.could.sentence}"
         assert found.witness is not None
         if self.engine != "exact" and self.method == "anytime":
             witness = found.witness
@@ -216,7 +215,8 @@ def sampled_histogram(
         exact[:, : min(bins, known.shape[1])] = known[:, :bins]
     with np.errstate(invalid="ignore"):
         outside = np.abs(ratio) > epsilon
-    fitted = np.zeros((3, 2, 3, bins))
+    fitted = np.full((3, 2, 3, bins), math.nan)  # beyond the last bin that a sequence reached there is no interval
+    fitted[0] = 0.0
     known_bins = min(bins, smooth.mean.shape[2])
     fitted[..., :known_bins] = np.array([smooth.mean, smooth.low, smooth.high])[..., :bins]
     return _joined(width, p1, p0, ratio, low, high, exact, outside, *fitted[:, 0], *fitted[:, 1], 0.0)
@@ -300,6 +300,7 @@ def audit_marginal(
         verdict = bounded_verdict(counts.parts(), epsilon, 0.0, confidence, method, floor)
     else:
         verdict = bets.verdict(floor)
+    verdict = _in_words_of_the_test(verdict)
     known = counts.law() if law is None else law
     width = bin_width or auto_width(known.p1, known.p0)
     few = min(pairs, affordable_pairs(test, mechanism, p_phi))
@@ -313,6 +314,14 @@ def audit_marginal(
         "unfinished": counts.unfinished,
     }
     return MarginalAudit(**claim.parts(), **found, seconds=time.perf_counter() - started)
+
+
+def _in_words_of_the_test(verdict: Verdict) -> Verdict:
+    """Here o = 1 is H_null."""
+    if verdict.witness is None:
+        return verdict
+    name = verdict.witness.name.replace("o = 1", NAMES[NULL]).replace("o = 0", NAMES[ALT])
+    return replace(verdict, witness=replace(verdict.witness, name=name))
 
 
 def _bets(epsilon: float, confidence: float) -> Anytime:

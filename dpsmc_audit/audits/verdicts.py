@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, fields, replace
 from statistics import NormalDist
 from typing import Any
@@ -214,7 +215,20 @@ def given_pairs_verdict(sums: PairSums, epsilon: float, confidence: float, floor
     found = bounded_verdict(Parts((members[0], members[1])), epsilon, 0.0, confidence, floor=floor)
     if found.witness is None:
         return found
-    return replace(found, witness=replace(found.witness, name=found.witness.name.replace("tau", "average")))
+    return replace(found, witness=replace(found.witness, name=_of_averages(found.witness.name)))
+
+
+def _of_averages(name: str) -> str:
+    """The name of an event of rounded-down averages, said of the averages.
+
+    Examples
+    --------
+    >>> _of_averages("tau <= 3 or 7 <= tau <= 9 or tau = 11 or tau > 20")
+    'average < 4 or 7 <= average < 10 or 11 <= average < 12 or average >= 21'
+    """
+    name = re.sub(r"tau = (\d+)", r"\1 <= tau <= \1", name)
+    name = re.sub(r"tau <= (\d+)", lambda k: f"average < {int(k[1]) + 1}", name)
+    return re.sub(r"tau > (\d+)", lambda k: f"average >= {int(k[1]) + 1}", name)
 
 
 def support_gap_evidence(

@@ -138,7 +138,8 @@ class Anytime:
     """
 
     def __init__(self, epsilon: float, delta: float, confidence: float) -> None:
-        self.epsilon, self.delta, self.target = epsilon, delta, 1.0 / (1.0 - confidence)
+        self.epsilon, self.delta = epsilon, delta
+        self.target = max(1.0 / (1.0 - confidence), 1.0 + 1e-9)  # more than the capital before the first bet
         self.pairs, self.rejected = 0, False
         self._epochs: list[_Epoch] = []
         self._cash = 1.0

@@ -116,7 +116,8 @@ def bounded_verdict(
     bound, share = max(float(epsilons.max()), 0.0), max(float(deltas.max()), 0.0)
     could = None
     if floor is not None:
-        could = detectable(lambda p, q: shows(min(runs), p, q, epsilon, delta, level), floor, epsilon, delta)
+        least = min(level, 0.25 * whole)  # as if two events had been chosen
+        could = detectable(lambda p, q: shows(min(runs), p, q, epsilon, delta, least), floor, epsilon, delta)
     if share <= delta and bound <= epsilon:
         return Verdict("consistent", bound, share, None, could=could)
     event = chosen[int(np.argmax(epsilons if bound > epsilon else deltas))][1]
@@ -127,12 +128,16 @@ def bounded_verdict(
 def _chosen(
     family: Family, sample: tuple[Counted, Counted], epsilon: float, delta: float, level: float
 ) -> list[tuple[int, int]]:
-    """The (direction, event) with the largest bound on epsilon, and that with the largest bound on delta."""
+    """The (direction, event) with the largest bound on epsilon, and that with the largest bound on delta.
+
+    A set of cells must be better than tails and bins by a tenth: they are fitted to the pilot, and hard to read.
+    """
     one, zero = (family.count(member) for member in sample)
     ends = _Ends.of(one, zero, (sample[0].runs, sample[1].runs), 0.25 * level)
     best = []
     for score in (ends.epsilon(delta), ends.delta(epsilon)):
-        direction, event = np.unravel_index(int(np.argmax(score)), score.shape)
+        fair = np.where((family.kind == "ratio") & (score > 0.0), 0.9 * score, score)
+        direction, event = np.unravel_index(int(np.argmax(fair)), score.shape)
         best.append((int(direction), int(event)))
     return list(dict.fromkeys(best))
 

@@ -17,8 +17,12 @@ __all__ = ["Cells", "Counted", "Family", "family_of", "joined", "outcome_code"]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-DECISIONS = {0: "H_alt", 1: "H_null", -1: "undecided"}
+DECISIONS = {0: "o = 0", 1: "o = 1", -1: "undecided"}
+"""What 0 and 1 mean is the mechanism's affair."""
 _SIDES = 3
+
+FEW = 64
+"""Up to so many values of tau are all ends of tails, and bins of their own."""
 
 LONGEST = 2**60
 """The largest tau: a code has two more bits."""
@@ -108,19 +112,19 @@ class Family:
         if np.all(bins == bins[:, :1]):
             return _ranges(self.cells.edges, bins[:, 0])
         sides = [side for side in range(_SIDES) if bins[:, side].any()]
-        return " or ".join(f"{_ranges(self.cells.edges, bins[:, k])} and {DECISIONS[k - 1]}" for k in sides)
+        said = [(_ranges(self.cells.edges, bins[:, k]), DECISIONS[k - 1]) for k in sides]
+        return " or ".join(f"({tau}) and {side}" if " or " in tau else f"{tau} and {side}" for tau, side in said)
 
 
-def _ranges(edges: IntArray, held: BoolArray, most: int = 6) -> str:
-    """Neighbouring bins as one range of tau."""
+def _ranges(edges: IntArray, held: BoolArray) -> str:
+    """Neighbouring bins as one range of tau; all of them, so that anyone can count the event again."""
     if held.all():
         return "any tau"
     changes = np.flatnonzero(np.diff(np.concatenate([[0], held.astype(int), [0]])))
     said = [
         _range_name(edges, int(first), int(last) - 1) for first, last in zip(changes[::2], changes[1::2], strict=True)
     ]
-    rest = "" if len(said) <= most else f" or one of {len(said) - most} further ranges"
-    return " or ".join(said[:most]) + rest
+    return " or ".join(said)
 
 
 def _range_name(edges: IntArray, first: int, last: int) -> str:
@@ -144,13 +148,13 @@ def _edges(one: Counted, zero: Counted, most: int) -> IntArray:
     tail = np.geomspace(min(0.5, 4.0 / pooled.runs), 0.1, most // 4)
     marks = np.concatenate([tail, np.linspace(0.1, 0.9, most - 2 * (most // 4)), 1.0 - tail])
     place = np.minimum(np.searchsorted(shares, marks), shares.size - 1)
-    chosen = values if values.size <= most else pooled.tau[place]
+    chosen = values if values.size <= FEW else pooled.tau[place]
     ends = [x for member in (one, zero) for x in (member.tau[0] - 1, member.tau[-1])]
     return np.unique(np.concatenate([chosen, ends]).astype(np.int64))
 
 
 def family_of(one: Counted, zero: Counted, most: int = 48) -> Family:
-    """The events that a pilot sample of both members suggests, about seven for each of `most` values of tau.
+    """The events that a pilot sample of both members suggests: where tau has many values, about `most` ends of tails.
 
     Examples
     --------

@@ -16,6 +16,7 @@ __all__ = [
     "clopper_pearson",
     "lower_ends",
     "mean_interval",
+    "percent",
     "student_quantile",
     "upper_ends",
 ]
@@ -29,6 +30,17 @@ def check_confidence(confidence: float) -> None:
     """A confidence level lies strictly between 0 and 1."""
     require(0.0 < confidence < 1.0, f"confidence must lie in (0, 1), got {confidence}")
     require(confidence <= 1.0 - 1e-9, f"confidence must be at most 1 - 1e-9, got {confidence}")
+
+
+def percent(confidence: float) -> str:
+    """A confidence level for a reader.
+
+    Examples
+    --------
+    >>> percent(0.99), percent(1.0 - 1e-9)
+    ('99 %', '99.9999999 %')
+    """
+    return f"{100.0 * confidence:.10g} %"
 
 
 def clopper_pearson(successes: int, trials: int, confidence: float) -> Interval:
