@@ -131,7 +131,7 @@ def test_the_exact_audit_refutes_algorithm_2() -> None:
 def judged_ratio(name: str) -> float:
     """The exact log ratio of an event by its name."""
     exact = marginal_law(PAPER, LAW, 0.84, (1,))
-    text = name.replace(" and H_null", "").replace(" = ", " == ")  # the other decision has a probability of 1e-27
+    text = name.replace(" and o = 1", "").replace(" = ", " == ")  # the other decision has a probability of 1e-27
     held = np.array([eval(text, {"tau": tau}) for tau in range(1, exact.p1.shape[1] + 1)])
     one, zero = (float(p.sum(axis=0)[held].sum()) for p in (exact.p1, exact.p0))
     return abs(math.log(one / zero))
