@@ -27,6 +27,8 @@ KERNELS, ENGINES = ("jumps", "steps"), ("monte_carlo", "exact")
 SAMPLER_KEYS = ("sampler", "epsilon", "claimed_delta", "confidence", "runs", "seed", "method", "floor")
 """All that an audit of a user's mechanism reads."""
 SAMPLER_RUNS = 100_000
+PUBLIC = ("p", "relation", "alpha", "alpha_fp", "alpha_fn", "delta", "epsilon", "max_steps", "p_phi", "formula")
+"""Keys that a release repeats."""
 NOTIONS = ("expected", "marginal", "informed")
 TRACE_RUNS = 100
 """Runs of Table 1 where traces are simulated, if not told otherwise."""
@@ -212,11 +214,21 @@ class Config:
             return self.engine.threads
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
+    def _public(self) -> dict[str, Any]:
+        """What a release may say of its run: no seed, and no path, which can name whose data it holds."""
+        noise = {"distribution": self.mechanism.distribution, "arguments": self.mechanism.numbers}
+        given = {f"model_{name}": value for name, value in self.model.given.items() if name not in ("path", "target")}
+        public = {name: getattr(self, name) for name in PUBLIC}
+        public |= {"task": self.task.name, "mechanism": self.mechanism.name, "model": self.model.name}
+        return public | given | (noise if self.mechanism.name == "law" else {})
+
     def parameters(self) -> dict[str, Any]:
         """What the result depends on: neither threads nor block size."""
         values = asdict(self)
         if self.sampler is not None:
             return {"task": self.task.name} | {name: values[name] for name in SAMPLER_KEYS if name in values}
+        if self.task.name == "verify":
+            return self._public()
         if self.mechanism.name == "law":
             values["distribution"] = self.mechanism.distribution
             values["arguments"] = self.mechanism.numbers

@@ -111,15 +111,9 @@ def _verify(config: Config, folder: Path) -> dict[str, Any]:
     """The release; parameters that are no part of it (a seed, a path) stay here."""
     from dpsmc_audit.verify.release import verify
 
-    return verify(
-        config.test,
-        config.law,
-        Negated(config.source) if config.negated else config.source,
-        epsilon=config.epsilon,
-        max_steps=config.max_steps,
-        seed=config.seed if config.insecure else None,
-        announce=print,
-    )
+    seed = config.seed if config.insecure else None
+    source, numbers = config.source, {"epsilon": config.epsilon, "max_steps": config.max_steps}
+    return verify(config.test, config.law, source, **numbers, negated=config.negated, seed=seed, announce=print)
 
 
 def _audit(config: Config, folder: Path) -> dict[str, Any]:

@@ -1,0 +1,96 @@
+"""What a release costs and what it gives away, from public parameters alone: no sample is ever seen here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpsmc_audit.mechanisms import Mechanism, NoNoise
+from dpsmc_audit.notions.marginal import MarginalLaw, marginal_law
+from dpsmc_audit.sprt import ParameterError, Sprt
+from dpsmc_audit.walks.averages import exact_mean
+
+__all__ = ["expected_cost", "privacy_statement", "probabilities"]
+
+FRACTIONS = (0.25, 0.5, 0.75, 1.0)
+"""Of the way from p to 0 and to 1. Nearer to p exact laws take minutes, and less is known of them."""
+
+ADJACENT = "two data sets that differ in one sample (its truth value); their length is public"
+UNDECIDED = (
+    "a run that reaches the end of the data or max_steps releases that it did, and the number of samples; "
+    "this is a function of (tau, decision), so the same numbers hold"
+)
+COMPOSITION = "another run on the same data is another release: epsilons, deltas and total variations add up"
+INFORMED = (
+    "none: to an observer who knows every other sample no law of L hides the last one on every sequence; "
+    "on the worst sequence one result tells the sample (see experiments/counterexample.py)"
+)
+
+
+def probabilities(test: Sprt) -> tuple[float, ...]:
+    """The grid of p_phi, on both sides of p.
+
+    Examples
+    --------
+    >>> probabilities(Sprt(p=0.5, delta=0.01, alpha=0.01))
+    (0.0, 0.125, 0.25, 0.375, 0.625, 0.75, 0.875, 1.0)
+    """
+    below = [test.p * (1.0 - part) for part in reversed(FRACTIONS)]
+    above = [1.0 - (1.0 - test.p) * (1.0 - part) for part in FRACTIONS]
+    return tuple(round(value, 6) for value in (*below, *above))
+
+
+def expected_cost(test: Sprt, mechanism: Mechanism) -> dict[float, float]:
+    """Exact mean samples over a range of p_phi, the edges of the hypotheses included."""
+    edges = (round(test.p - test.delta, 9), round(test.p + test.delta, 9))
+    return {p_phi: exact_mean(test, mechanism, p_phi).value for p_phi in sorted({*probabilities(test), *edges})}
+
+
+def privacy_statement(test: Sprt, mechanism: Mechanism, epsilon: float, *, negated: bool = False) -> dict[str, Any]:
+    """What the exact audit of one released (tau, o) says, worst over the grid of p_phi; the first sample is changed.
+
+    With `negated`, p_phi is shown for the specification as it was given.
+
+    Examples
+    --------
+    >>> from dpsmc_audit.mechanisms import Exponential
+    >>> test = Sprt(p=0.73, delta=0.03, alpha=0.05)
+    >>> said = privacy_statement(test, Exponential.private(test, 0.1), 0.1)
+    >>> round(said["delta_at_epsilon"], 3), said["worst_p_phi"]
+    (0.095, 1.0)
+    """
+    known: dict[float, MarginalLaw] = {}
+    unknown: list[float] = []
+    for p_phi in probabilities(test):
+        try:
+            known[p_phi] = marginal_law(test, mechanism, p_phi, (1,))
+        except ParameterError:
+            unknown.append(p_phi)
+
+    def shown(p_phi: float) -> float:
+        return round(1.0 - p_phi, 6) if negated else p_phi
+
+    levels = np.array([epsilon, 2.0 * epsilon])
+    found = {p_phi: law.leakage(levels, 0.01) for p_phi, law in known.items()}
+    worst = max(found, key=lambda p_phi: found[p_phi].profile.at(epsilon), default=None)
+    numbers: dict[str, Any] = {"delta_at_epsilon": None, "delta_at_2_epsilon": None, "total_variation": None}
+    if worst is not None:
+        numbers = {
+            "delta_at_epsilon": max(leakage.profile.at(epsilon) for leakage in found.values()),
+            "delta_at_2_epsilon": max(leakage.profile.at(2.0 * epsilon) for leakage in found.values()),
+            "total_variation": max(leakage.total_variation for leakage in found.values()),
+        }
+    return {
+        "adjacency": ADJACENT,
+        "observer": "sees this release alone and knows no other sample (exact audit, notion=marginal, entry=1)",
+        "epsilon": epsilon,
+        **numbers,
+        "numerical_error": max((law.scatter for law in known.values()), default=None),
+        "worst_p_phi": None if worst is None else shown(worst),
+        "p_phi_grid": sorted(shown(p_phi) for p_phi in known),
+        "p_phi_unknown": sorted(shown(p_phi) for p_phi in unknown),
+        "informed_observer": INFORMED if not isinstance(mechanism, NoNoise) else "none: there is no noise",
+        "undecided": UNDECIDED,
+        "composition": COMPOSITION,
+    }
