@@ -27,7 +27,7 @@ KERNELS, ENGINES = ("jumps", "steps"), ("monte_carlo", "exact")
 SAMPLER_KEYS = ("sampler", "epsilon", "claimed_delta", "confidence", "runs", "seed", "method", "floor")
 """All that an audit of a user's mechanism reads."""
 SAMPLER_RUNS = 100_000
-PUBLIC = ("p", "relation", "alpha", "alpha_fp", "alpha_fn", "delta", "epsilon", "max_steps", "p_phi", "formula")
+PUBLIC = ("p", "relation", "alpha", "alpha_fp", "alpha_fn", "delta", "epsilon", "max_steps", "p_phi")
 """Keys that a release repeats."""
 NOTIONS = ("expected", "marginal", "informed")
 TRACE_RUNS = 100

@@ -36,7 +36,7 @@ def warnings_for(config: Config, result: dict[str, Any]) -> list[str]:
     if config.sampler is not None or config.task.name == "verify":
         return []
     test, notes = config.test, []
-    p_phi = config.p_phi if config.known else result["p_phi"]
+    p_phi: float = result["p_phi"] if config.p_phi is None else config.p_phi
     if not test.assumption_holds(1.0 - p_phi if config.negated else p_phi):
         notes.append(
             f"Assumption 1 does not hold: |p_phi - p| = {abs(p_phi - config.p):.6g} <= delta = {test.delta:g};"
@@ -111,9 +111,11 @@ def _verify(config: Config, folder: Path) -> dict[str, Any]:
     """The release; parameters that are no part of it (a seed, a path) stay here."""
     from dpsmc_audit.verify.release import verify
 
-    seed = config.seed if config.insecure else None
-    source, numbers = config.source, {"epsilon": config.epsilon, "max_steps": config.max_steps}
-    return verify(config.test, config.law, source, **numbers, negated=config.negated, seed=seed, announce=print)
+    source, seed = config.source, config.seed if config.insecure else None
+    numbers: dict[str, Any] = {name: getattr(config, name) for name in ("epsilon", "negated", "max_steps")}
+    release = verify(config.test, config.law, source, **numbers, seed=seed, announce=print)
+    formula = getattr(source, "formula", None)
+    return release | ({} if formula is None else {"formula": f"{formula}"})
 
 
 def _audit(config: Config, folder: Path) -> dict[str, Any]:

@@ -43,8 +43,8 @@ PAPER_COLUMNS = ("paper_samples", "paper_halfwidth", "distance")
 PAPER_TIMES = ("seconds_per_sample", "paper_seconds", "paper_seconds_halfwidth")
 TIMING_COLUMNS = ("alpha", "delta", "epsilon", "p", "p_phi", "seconds", "seconds_per_run")
 SETTINGS = (
-    "mechanism", "notion", "model", "relation", "formula", "engine", "kernel", "alpha_fp", "alpha_fn", "runs", "pairs", "draws",
-    "bin_width", "seed", "max_steps", "confidence",
+    "mechanism", "notion", "model", "relation", "formula", "engine", "kernel", "alpha_fp", "alpha_fn", "runs",
+    "pairs", "draws", "bin_width", "seed", "max_steps", "confidence",
 )  # fmt: skip
 """Parameters that get a column of their own only where a sweep varies them."""
 

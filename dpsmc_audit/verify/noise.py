@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Self
 
-from dpsmc_audit.mechanisms import Exponential, Laplace, Mechanism, NoNoise, Truncated
+from dpsmc_audit.mechanisms import Exponential, Laplace, Law, Mechanism, NoNoise, Truncated
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.verify.entropy import Entropy
 
@@ -59,7 +59,7 @@ class Grid:
 
     def scale(self, test: Sprt, length: float) -> Fraction:
         """A scale of noise in units. ``c / length`` is epsilon, taken as the decimal number that was meant."""
-        return 2**self.bits / Fraction(f"{test.step_sum / length:.12g}")
+        return Fraction(2**self.bits) / Fraction(f"{test.step_sum / length:.12g}")
 
 
 # --- exact samplers -------------------------------------------------------------------------------------------------
@@ -114,10 +114,17 @@ def discrete_laplace(scale: Fraction, entropy: Entropy) -> int:
 # --- OpenDP's -------------------------------------------------------------------------------------------------------
 
 
-def opendp_version() -> str | None:
-    """The version of OpenDP, whose sampler is then preferred; None where it is not installed."""
+WIDEST = 2.0**50
+"""Scales above it could meet the end of OpenDP's 64-bit integers."""
+
+
+def opendp_version(test: Sprt, mechanism: Mechanism, grid: Grid) -> str | None:
+    """The version of OpenDP where its sampler can draw this L: it is then preferred. None otherwise."""
     from importlib.metadata import PackageNotFoundError, version
 
+    length = 1.0 / mechanism.rate if isinstance(mechanism, Exponential) else getattr(mechanism, "scale", None)
+    if isinstance(mechanism, Law) or length is None or grid.scale(test, length) > WIDEST:
+        return None
     try:
         return version("opendp")
     except PackageNotFoundError:

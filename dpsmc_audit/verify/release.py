@@ -47,7 +47,8 @@ def verify(
     privacy = privacy_statement(test, mechanism, epsilon, negated=negated)
     if announce is not None:
         announce(announcement(test, mechanism, negated=negated))
-    opendp = None if seed is not None or isinstance(mechanism, (NoNoise, Law)) else opendp_version()
+    grid = Grid.of(test, max_steps)
+    opendp = opendp_version(test, mechanism, grid) if seed is None else None
     entropy: Entropy = SystemEntropy() if seed is None else SeededEntropy(seed)
     counted = Negated(source) if negated else source
 
@@ -60,7 +61,7 @@ def verify(
         "tau": tau,
         "insecure": seed is not None,
         "privacy": privacy if seed is None else privacy | {"protection": INSECURE},
-        "noise": _noise(mechanism, Grid.of(test, max_steps), opendp, seed is not None),
+        "noise": _noise(mechanism, grid, opendp, seed is not None),
     }
 
 
