@@ -90,7 +90,7 @@ def _probabilities(axes: Axes, rows: pd.DataFrame) -> None:
     axes.invert_yaxis()
     axes.set_xlim(0.72, 1.01)
     axes.set_xlabel(r"$p_\varphi$, the probability that a trace satisfies the formula")
-    axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(0.64, 0.95))
+    axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(0.56, 0.95))
     tidy(axes)
     axes.tick_params(axis="y", labelsize=8)
 

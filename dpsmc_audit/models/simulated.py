@@ -27,6 +27,7 @@ class PowertrainBits:
 
     Examples
     --------
+    >>> from dpsmc_audit.stl import parse
     >>> batch = next(PowertrainBits(Powertrain(), parse(CASE_STUDY)).batches(seed=1))
     >>> batch.bits.size, batch.traces.points
     (256, 101)

@@ -89,7 +89,7 @@ class Bernoulli:
     Examples
     --------
     >>> batch = next(Bernoulli(0.84).batches(seed=1))
-    >>> batch.bits.size, 0.7 < batch.bits.mean() < 0.95
+    >>> batch.bits.size, bool(0.7 < batch.bits.mean() < 0.95)
     (256, True)
     """
 
