@@ -16,13 +16,13 @@ from dpsmc_audit import __main__ as cli
 Run = Callable[..., tuple[int, str, str]]
 
 
-def runner(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path) -> Run:
+def runner(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path, full: str = "0") -> Run:
     """A function that runs the command in a folder: exit code, standard output, standard error."""
 
     def call(*arguments: str) -> tuple[int, str, str]:
         GlobalHydra.instance().clear()
         monkeypatch.chdir(folder)
-        monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
+        monkeypatch.setenv("HYDRA_FULL_ERROR", full)
         monkeypatch.setattr(sys, "argv", ["dpsmc_audit", *arguments])
         code = 0
         try:
