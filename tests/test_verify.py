@@ -492,10 +492,12 @@ def test_p_phi_where_nothing_is_known_is_named(monkeypatch: pytest.MonkeyPatch) 
     def unknown(*_: Any) -> None:
         raise ParameterError("too little drift")
 
+    statement._audits.cache_clear()
     monkeypatch.setattr(statement, "marginal_law", unknown)
     said = privacy_statement(TEST, NoNoise(), 0.2)
     assert said["delta_at_epsilon"] is None
     assert said["p_phi_unknown"] == list(probabilities(TEST))
+    statement._audits.cache_clear()
 
 
 def test_the_cost_is_the_exact_mean() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from dpsmc_audit.mechanisms import Mechanism, NoNoise
-from dpsmc_audit.notions.marginal import MarginalLaw, marginal_law
+from dpsmc_audit.notions.marginal import marginal_law
+from dpsmc_audit.profiles import Leakage
 from dpsmc_audit.sprt import ParameterError, Sprt
 from dpsmc_audit.walks.averages import exact_mean
 
@@ -47,6 +49,20 @@ def expected_cost(test: Sprt, mechanism: Mechanism) -> dict[float, float]:
     return {p_phi: exact_mean(test, mechanism, p_phi).value for p_phi in sorted({*probabilities(test), *edges})}
 
 
+@lru_cache(maxsize=8)
+def _audits(test: Sprt, mechanism: Mechanism, epsilon: float) -> dict[float, tuple[Leakage, float] | None]:
+    """What one release gives away at each p_phi of the grid, with its numerical error; None where that is unknown."""
+    levels = np.array([epsilon, 2.0 * epsilon])
+    found: dict[float, tuple[Leakage, float] | None] = {}
+    for p_phi in probabilities(test):
+        try:
+            law = marginal_law(test, mechanism, p_phi, (1,))
+            found[p_phi] = law.leakage(levels, 0.01), law.scatter
+        except ParameterError:
+            found[p_phi] = None
+    return found
+
+
 def privacy_statement(test: Sprt, mechanism: Mechanism, epsilon: float, *, negated: bool = False) -> dict[str, Any]:
     """What the exact audit of one released (tau, o) says, worst over the grid of p_phi; the first sample is changed.
 
@@ -60,19 +76,12 @@ def privacy_statement(test: Sprt, mechanism: Mechanism, epsilon: float, *, negat
     >>> round(said["delta_at_epsilon"], 3), said["worst_p_phi"]
     (0.093, 1.0)
     """
-    known: dict[float, MarginalLaw] = {}
-    unknown: list[float] = []
-    for p_phi in probabilities(test):
-        try:
-            known[p_phi] = marginal_law(test, mechanism, p_phi, (1,))
-        except ParameterError:
-            unknown.append(p_phi)
+    audited = _audits(test, mechanism, epsilon)
 
     def shown(p_phi: float) -> float:
         return round(1.0 - p_phi, 6) if negated else p_phi
 
-    levels = np.array([epsilon, 2.0 * epsilon])
-    found = {p_phi: law.leakage(levels, 0.01) for p_phi, law in known.items()}
+    found = {p_phi: audit[0] for p_phi, audit in audited.items() if audit is not None}
     worst = max(found, key=lambda p_phi: found[p_phi].profile.at(epsilon), default=None)
     numbers: dict[str, Any] = {"delta_at_epsilon": None, "delta_at_2_epsilon": None, "total_variation": None}
     if worst is not None:
@@ -86,10 +95,10 @@ def privacy_statement(test: Sprt, mechanism: Mechanism, epsilon: float, *, negat
         "observer": "sees this release alone and knows no other sample (exact audit, notion=marginal, entry=1)",
         "epsilon": epsilon,
         **numbers,
-        "numerical_error": max((law.scatter for law in known.values()), default=None),
+        "numerical_error": max((audit[1] for audit in audited.values() if audit is not None), default=None),
         "worst_p_phi": None if worst is None else shown(worst),
-        "p_phi_grid": sorted(shown(p_phi) for p_phi in known),
-        "p_phi_unknown": sorted(shown(p_phi) for p_phi in unknown),
+        "p_phi_grid": sorted(shown(p_phi) for p_phi in found),
+        "p_phi_unknown": sorted(shown(p_phi) for p_phi in audited if p_phi not in found),
         "informed_observer": INFORMED if not isinstance(mechanism, NoNoise) else "none: there is no noise",
         "undecided": UNDECIDED,
         "composition": COMPOSITION,
