@@ -63,7 +63,8 @@ def table(found: dict[str, Estimate]) -> pd.DataFrame:
 def figure(found: dict[str, Estimate], rows: pd.DataFrame) -> Figure:
     """Traces of the three named settings, and p_phi of all."""
     fig = new_figure(10.0, 6.4)
-    above, below = fig.subfigures(2, 1, height_ratios=[1.3, 1.0])
+    halves: Any = fig.subfigures(2, 1, height_ratios=[1.3, 1.0])
+    above, below = halves
     panels = dict(zip(SHOWN, above.subplots(1, len(SHOWN), sharey=True), strict=True))
     for name, axes in panels.items():
         draw_traces(axes, found[name].examples, FORMULA, "e")

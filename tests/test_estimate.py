@@ -162,7 +162,7 @@ def test_what_was_drawn_before_changes_no_result() -> None:
         found = simulate_model(test, Exponential.private(test, epsilon), Bernoulli(0.9), 50, seed=4).as_dict()
         return {name: value for name, value in found.items() if not name.startswith("seconds")}
 
-    rows = {}
+    rows: dict[tuple[float, float], dict[str, object]] = {}
     for order in ([(0.03, 0.05)], [(0.1, 0.5), (0.03, 0.05)], [(0.03, 0.05), (0.1, 0.5)]):
         model_simulation._streams.cache_clear()
         model_simulation._estimated.cache_clear()
