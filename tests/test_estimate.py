@@ -128,7 +128,7 @@ def test_runs_on_a_model_follow_the_exact_law(negated: bool) -> None:
         taus, decisions = [], []
         streams = Streams(Bernoulli(p_phi), 5)
         rng = np.random.default_rng(1)
-        for i, excess in enumerate(mechanism.quantile(rng.random(3000))):
+        for i, excess in enumerate(mechanism.quantile(rng.random(1500))):
             blocks = streams.run(i)
             counted = (~bits for bits in blocks) if negated else blocks
             outcome = (1, int(rng.integers(2))) if excess <= test.no_room else stop(test, float(excess), counted, 10**6)

@@ -73,7 +73,11 @@ def _noise(mechanism: Mechanism, grid: Grid, opendp: str | None, seeded: bool) -
         sampler = f"scipy's quantile of a 53-bit uniform number, from {drawn}: not exact"
     if isinstance(mechanism, NoNoise):
         sampler = "none: L = 0"
-    return {"sampler": sampler, "grid": f"(s_plus + s_minus) / 2^{grid.bits}", "unit": grid.unit}
+    return {
+        "sampler": sampler,
+        "grid": f"(s_plus + s_minus) / 2^{grid.bits}",
+        "rounding": "after N samples walk, bounds and L are within N/2 + 2 units of the grid of those that were audited",
+    }
 
 
 def announcement(test: Sprt, mechanism: Mechanism, *, negated: bool = False) -> str:
