@@ -76,7 +76,7 @@ def _noise(mechanism: Mechanism, grid: Grid, opendp: str | None, seeded: bool) -
     return {
         "sampler": sampler,
         "grid": f"(s_plus + s_minus) / 2^{grid.bits}",
-        "rounding": "after N samples walk, bounds and L are within N/2 + 2 units of the grid of those that were audited",
+        "rounding": "after N samples walk, bounds and L are within N/2 + 2 units of those that were audited",
     }
 
 
@@ -99,7 +99,8 @@ def sentences(release: dict[str, Any], p: float, relation: str) -> list[str]:
     """The release for a person."""
     said, privacy = release["decision"], release["privacy"]
     answer = {"H_null": "yes", "H_alt": "no"}.get(said, "undecided")
-    lines = [f"is p_phi {SIGNS[relation]} {p:g}? {answer} ({said}) after tau = {release['tau']} samples"]
+    name = "" if answer == said else f" ({said})"
+    lines = [f"is p_phi {SIGNS[relation]} {p:g}? {answer}{name} after tau = {release['tau']} samples"]
     if privacy["delta_at_epsilon"] is None:
         lines.append("privacy: nothing is known of one release at these parameters")
     else:
