@@ -16,7 +16,7 @@ from dpsmc_audit.walks.averages import exact_mean
 __all__ = ["expected_cost", "privacy_statement", "probabilities"]
 
 FRACTIONS = (0.25, 0.5, 0.75, 1.0)
-"""Of the way from p to 0 and to 1. Nearer to p exact laws take minutes, and less is known of them."""
+"""Of the way from p - delta to 0 and from p + delta to 1. Nearer to p exact laws take long and are known less well."""
 
 ADJACENT = "two data sets that differ in one sample (its truth value); their length is public"
 UNDECIDED = (
@@ -31,15 +31,15 @@ INFORMED = (
 
 
 def probabilities(test: Sprt) -> tuple[float, ...]:
-    """The grid of p_phi, on both sides of p.
+    """The grid of p_phi, on both sides of p and outside of the indifference region.
 
     Examples
     --------
     >>> probabilities(Sprt(p=0.5, delta=0.01, alpha=0.01))
-    (0.0, 0.125, 0.25, 0.375, 0.625, 0.75, 0.875, 1.0)
+    (0.0, 0.1225, 0.245, 0.3675, 0.6325, 0.755, 0.8775, 1.0)
     """
-    below = [test.p * (1.0 - part) for part in reversed(FRACTIONS)]
-    above = [1.0 - (1.0 - test.p) * (1.0 - part) for part in FRACTIONS]
+    below = [(test.p - test.delta) * (1.0 - part) for part in reversed(FRACTIONS)]
+    above = [1.0 - (1.0 - test.p - test.delta) * (1.0 - part) for part in FRACTIONS]
     return tuple(round(value, 6) for value in (*below, *above))
 
 
