@@ -103,6 +103,12 @@ def _write(folder: Path, study: str | None, rows: list[dict[str, Any]]) -> None:
         save(sweep_figure(rows, swept), folder / "table", ("png",))
 
 
+def _say_estimate(row: dict[str, Any]) -> None:
+    if row.get("p_phi_low") is not None:
+        ends = f"[{row['p_phi_low']:.4f}, {row['p_phi_high']:.4f}]"
+        print(f"p_phi estimated as {row['p_phi']:.4f} {ends}; exact means at that estimate and at its ends")
+
+
 def tabulate(folder: Path, study: str | None, started: float) -> bool:
     """Write and print the table of the finished jobs and name the failed ones; True if there are none."""
     rows = [flatten(read_json(path)) for path in _made_since(folder, RESULT, started)]
@@ -110,6 +116,8 @@ def tabulate(folder: Path, study: str | None, started: float) -> bool:
     if rows:
         _write(folder, study, rows)
         print(as_text(rows))
+        if rows[0].get("task") == "simulate" and len({(row.get("p_phi"), row.get("p_phi_low")) for row in rows}) == 1:
+            _say_estimate(rows[0])
         if any(row.get("distance") is not None for row in rows):
             print("distance: paper minus exact in standard errors of the paper's 10^4 runs, beyond rounding; * above 3")
         print(f"{len(rows)} results in {folder}")
