@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -16,10 +16,13 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from dpsmc_audit.config import Config, read, register
-from dpsmc_audit.sprt import ParameterError
+from dpsmc_audit.sprt import ParameterError, require
 
 INSIDE, BESIDE = Path(__file__).parent / "conf", Path(__file__).parent.parent / "conf"
 CONF = INSIDE if INSIDE.is_dir() else BESIDE  # a wheel carries conf/ inside, a checkout has it at the top
+
+UNDECIDED = 3
+"""Exit code of a verification that the data or max_steps ended."""
 
 TRACEBACK = "DPSMC_AUDIT_TRACEBACK"
 
@@ -32,16 +35,30 @@ def _run(config: Config, folder: Path) -> None:
     from dpsmc_audit.report.tables import as_text, flatten
     from dpsmc_audit.tasks import run, warnings_for
 
+    released = config.task.name == "verify"
+    require(not (released and _in_sweep()), "task=verify cannot be swept: each run adds to the loss of privacy")
     result = run(config, folder)
     write_json(folder / RESULT, result)
     for note in warnings_for(config, result):
         log.warning(note)
         print(f"warning: {_where()}{note}", file=sys.stderr)
-    if not _in_sweep():
+    if released:
+        _show_release(config, result, folder)
+    elif not _in_sweep():
         print(as_text([flatten(result)]))
         if "sentence" in result:
             print(result["sentence"])
         print(f"result in {folder}")
+
+
+def _show_release(config: Config, release: dict[str, Any], folder: Path) -> None:
+    """In sentences; a run that came to no decision ends with its own exit code."""
+    from dpsmc_audit.verify.release import sentences
+
+    print("\n".join(sentences(release, config.p, config.relation)))
+    print(f"release in {folder / 'result.json'}")
+    if release["decision"] == "undecided":
+        sys.exit(UNDECIDED)
 
 
 def _in_sweep() -> bool:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig, OmegaConf
@@ -14,8 +14,12 @@ from omegaconf import DictConfig, OmegaConf
 from dpsmc_audit.evidence.intervals import check_confidence
 from dpsmc_audit.evidence.verdict import METHODS
 from dpsmc_audit.mechanisms import Mechanism, mechanism_named
+from dpsmc_audit.models.keys import RELATIONS, ModelKeys, read_formula, source_of
 from dpsmc_audit.profiles import check_floor, epsilon_grid
 from dpsmc_audit.sprt import ParameterError, Sprt, check_entries, check_probability, in_order, require
+
+if TYPE_CHECKING:
+    from dpsmc_audit.models.sources import Source
 
 __all__ = ["Config", "Engine", "Named", "Noise", "read", "register"]
 
@@ -23,7 +27,11 @@ KERNELS, ENGINES = ("jumps", "steps"), ("monte_carlo", "exact")
 SAMPLER_KEYS = ("sampler", "epsilon", "claimed_delta", "confidence", "runs", "seed", "method", "floor")
 """All that an audit of a user's mechanism reads."""
 SAMPLER_RUNS = 100_000
-MODELS, NOTIONS = ("bernoulli",), ("expected", "marginal", "informed")
+PUBLIC = ("p", "relation", "alpha", "alpha_fp", "alpha_fn", "delta", "epsilon", "max_steps", "p_phi")
+"""Keys that a release repeats."""
+NOTIONS = ("expected", "marginal", "informed")
+TRACE_RUNS = 100
+"""Runs of Table 1 where traces are simulated, if not told otherwise."""
 
 
 @dataclass
@@ -86,11 +94,15 @@ class Config:
     method: str = "split"
     sampler: str | None = None
     claimed_delta: float = 0.0
+    formula: str | None = None
+    formula_file: str | None = None
+    relation: str = "gt"
+    insecure: bool = False
     study: str | None = None
     task: Named = field(default_factory=Named)
     mechanism: Noise = field(default_factory=Noise)
     notion: Named = field(default_factory=Named)
-    model: Named = field(default_factory=Named)
+    model: ModelKeys = field(default_factory=ModelKeys)
     engine: Engine = field(default_factory=Engine)
 
     def check(self) -> None:
@@ -98,6 +110,7 @@ class Config:
         self._check_common()
         if self.sampler is None:
             self._check_barrier()
+            self._check_model()
 
     def _check_common(self) -> None:
         """What concerns a user's mechanism too."""
@@ -116,7 +129,6 @@ class Config:
     def _check_barrier(self) -> None:
         """What concerns the test, its noise and its observers."""
         _ = self.law
-        check_probability("p_phi", self.bernoulli)
         check_entries(self.entries, self.max_steps if self.task.name == "audit" else 2**40)
         _ = epsilon_grid(self.epsilon, self.epsilons) if self.epsilons is not None else None
         asked = f"task={self.task.name} notion={self.notion.name}"
@@ -127,8 +139,7 @@ class Config:
             require(getattr(self, name) >= least, f"{name} must be at least {least}, got {getattr(self, name)}")
         require(self.bin_width is None or self.bin_width >= 1, f"bin_width must be at least 1, got {self.bin_width}")
         require(self.max_steps <= 2**40, f"max_steps must be at most 2^40, got {self.max_steps}")
-        choices = (("engine", self.engine.name, ENGINES), ("model", self.model.name, MODELS))
-        for group, name, known in (*choices, ("notion", self.notion.name, NOTIONS)):
+        for group, name, known in (("engine", self.engine.name, ENGINES), ("notion", self.notion.name, NOTIONS)):
             require(name in known, f"{group} must be one of {', '.join(known)}, got {name}")
         require(
             self.engine.kernel in KERNELS,
@@ -140,9 +151,42 @@ class Config:
             f"engine.block_size must lie in [1, 2^20], got {self.engine.block_size}",
         )
 
+    def _check_model(self) -> None:
+        """What concerns the system and its specification."""
+        self.model.check()
+        require(self.relation in RELATIONS, f"relation must be one of {', '.join(RELATIONS)}, got {self.relation}")
+        require(not self.insecure or self.task.name == "verify", f"insecure is for task=verify, got {self.task.name}")
+        if self.known:
+            check_probability("p_phi", self.bernoulli)
+            given = self.formula is not None or self.formula_file is not None
+            require(not given, "formula has no meaning with model=bernoulli: its samples are bits")
+            return
+        require(self.p_phi is None, f"p_phi has no meaning with model={self.model.name}: it is the model's to give")
+        task, model = self.task.name, self.model.name
+        ask = "task=estimate tells its p_phi, then give model=bernoulli p_phi=..."
+        require(task != "audit", f"task=audit needs a known p_phi, got model={model}: {ask}")
+        require(task != "simulate" or self.engine.name != "exact", f"engine=exact needs a known p_phi, got {model}")
+        require(task != "simulate" or model != "recorded", "task=simulate needs new samples for each run, not recorded")
+
+    @property
+    def known(self) -> bool:
+        """Whether p_phi is a parameter."""
+        return self.model.name == "bernoulli"
+
+    @property
+    def negated(self) -> bool:
+        """Remark 2: whether p_phi is below p is asked of the negated specification, at 1 - p."""
+        return self.relation in ("lt", "le")
+
+    @property
+    def source(self) -> Source:
+        """The samples of the model, judged by the specification as it is written."""
+        return source_of(self.model, read_formula(self.formula, self.formula_file), self.p_phi, self.threads)
+
     @property
     def test(self) -> Sprt:
-        return Sprt(self.p, self.delta, self.alpha, self.alpha_fp, self.alpha_fn)
+        threshold = 1.0 - self.p if self.negated else self.p
+        return Sprt(threshold, self.delta, self.alpha, self.alpha_fp, self.alpha_fn)
 
     @cached_property
     def law(self) -> Mechanism:
@@ -159,10 +203,10 @@ class Config:
 
     @property
     def bernoulli(self) -> float:
-        """p_phi of the model."""
+        """The probability of the samples that the test counts: p_phi, or what it leaves to 1."""
         if self.p_phi is None:
             raise ParameterError(f"model {self.model.name} needs p_phi")
-        return self.p_phi
+        return 1.0 - self.p_phi if self.negated else self.p_phi
 
     @property
     def threads(self) -> int:
@@ -170,20 +214,38 @@ class Config:
             return self.engine.threads
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
+    def _public(self) -> dict[str, Any]:
+        """What a release may say of its run: no seed, and no path, which can name whose data it holds."""
+        noise = {"distribution": self.mechanism.distribution, "arguments": self.mechanism.numbers}
+        given = {f"model_{name}": value for name, value in self.model.given.items() if name not in ("path", "target")}
+        public = {name: getattr(self, name) for name in PUBLIC}
+        public |= {"task": self.task.name, "mechanism": self.mechanism.name, "model": self.model.name}
+        return public | given | (noise if self.mechanism.name == "law" else {})
+
     def parameters(self) -> dict[str, Any]:
         """What the result depends on: neither threads nor block size."""
         values = asdict(self)
         if self.sampler is not None:
             return {"task": self.task.name} | {name: values[name] for name in SAMPLER_KEYS if name in values}
+        if self.task.name == "verify":
+            return self._public()
         if self.mechanism.name == "law":
             values["distribution"] = self.mechanism.distribution
             values["arguments"] = self.mechanism.numbers
+        values |= {f"model_{name}": value for name, value in self.model.given.items()}
         for group in ("task", "mechanism", "notion", "model"):
             values[group] = values[group]["name"]
         values["engine"], values["kernel"] = self.engine.name, self.engine.kernel
-        for name in ("study", "sampler", "claimed_delta"):
+        for name in ("study", "sampler", "claimed_delta", "insecure"):
             del values[name]
         return values
+
+
+def check_seed_given(insecure: bool, seeded: bool) -> None:
+    """A release made from a seed can be made again by whoever guesses it."""
+    message = "task=verify draws fresh entropy; a seed would give its samples and noise away (insecure=true allows it)"
+    require(insecure or not seeded, message)
+    require(seeded or not insecure, "insecure=true is for a run with a seed, and none was given")
 
 
 def register() -> None:
@@ -195,8 +257,14 @@ def read(composed: DictConfig, given: Sequence[str] = ()) -> Config:
     """The typed and checked configuration; `given` are the overrides it was composed with."""
     config = OmegaConf.to_object(composed)
     assert isinstance(config, Config)
+    keys = [override.lstrip("+~").partition("=")[0].partition("@")[0] for override in given]
+    if config.study == "table1" and not config.known and "runs" not in keys:
+        config.runs = TRACE_RUNS
+    once = config.model.name == "recorded" and config.task.name == "estimate"
+    require(not once or "runs" not in keys, "runs has no meaning with model=recorded: all of its samples count")
+    if config.task.name == "verify":
+        check_seed_given(config.insecure, "seed" in keys or config.seed != Config.seed)
     if config.sampler is not None:
-        keys = [override.lstrip("+~").partition("=")[0].partition("@")[0] for override in given]
         for key in keys:
             known = key in SAMPLER_KEYS or key in ("task", "sweep", "study") or key.startswith("hydra")
             require(known, f"{key} has no meaning with sampler={config.sampler}: its runs are all that is audited")

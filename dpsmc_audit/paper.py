@@ -9,7 +9,7 @@ from dpsmc_audit.mechanisms import Exponential, Mechanism
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks.averages import exact_mean, exact_sd
 
-__all__ = ["P_PHI", "TABLE1", "P", "PaperRow", "compare"]
+__all__ = ["P_PHI", "TABLE1", "P", "PaperRow", "compare", "published"]
 
 P, P_PHI = 0.73, 0.84
 RUNS = 10_000
@@ -61,3 +61,20 @@ def compare(test: Sprt, mechanism: Mechanism, p_phi: float, epsilon: float) -> d
     standard_error = exact_sd(test, mechanism, p_phi).value / math.sqrt(RUNS)
     distance = math.copysign(max(abs(gap) - ROUNDING, 0.0) / standard_error, gap)
     return {"paper_samples": row.samples, "paper_halfwidth": row.samples_halfwidth, "distance": distance}
+
+
+def published(test: Sprt, mechanism: Mechanism, epsilon: float) -> dict[str, float | None]:
+    """The paper's row for these parameters, its time included; None where the paper has no such row.
+
+    Examples
+    --------
+    >>> test = Sprt(p=0.73, delta=0.01, alpha=0.05)
+    >>> published(test, Exponential.private(test, 0.01), 0.01)["paper_seconds"]
+    163.33
+    """
+    row = TABLE1.get((test.alpha, test.delta, epsilon))
+    same = test.p == P and test.fp == test.fn == test.alpha and isinstance(mechanism, Exponential)
+    names = {"samples": "paper_samples", "samples_halfwidth": "paper_halfwidth"} | {
+        name: f"paper_{name}" for name in ("seconds", "seconds_halfwidth")
+    }
+    return {name: getattr(row, field) if row is not None and same else None for field, name in names.items()}

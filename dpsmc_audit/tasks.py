@@ -33,12 +33,13 @@ def run(config: Config, folder: Path) -> dict[str, Any]:
 
 def warnings_for(config: Config, result: dict[str, Any]) -> list[str]:
     """What a reader must know before using the numbers."""
-    if config.sampler is not None:
+    if config.sampler is not None or config.task.name == "verify":
         return []
     test, notes = config.test, []
-    if not test.assumption_holds(config.bernoulli):
+    p_phi: float = result["p_phi"] if config.p_phi is None else config.p_phi
+    if not test.assumption_holds(1.0 - p_phi if config.negated else p_phi):
         notes.append(
-            f"Assumption 1 does not hold: |p_phi - p| = {abs(config.bernoulli - test.p):.6g} <= delta = {test.delta:g};"
+            f"Assumption 1 does not hold: |p_phi - p| = {abs(p_phi - config.p):.6g} <= delta = {test.delta:g};"
             " no error level is promised here"
         )
     if result.get("unfinished"):
@@ -57,7 +58,35 @@ def warnings_for(config: Config, result: dict[str, Any]) -> list[str]:
     return notes
 
 
+def _estimate(config: Config, folder: Path) -> dict[str, Any]:
+    from dpsmc_audit.estimation import estimate
+    from dpsmc_audit.report.figures import save
+    from dpsmc_audit.report.progress import progress
+    from dpsmc_audit.report.traces import traces_figure
+
+    source, runs = config.source, config.runs if config.model.name != "recorded" else None
+    with progress("samples", runs) as advance:
+        found = estimate(source, runs, seed=config.seed, confidence=config.confidence, progress=advance)
+    formula = getattr(source, "formula", None)
+    if formula is not None and formula.signals:
+        save(traces_figure(found, formula, config.model.name), folder / "traces", ("png",))
+    return found.as_dict() | ({} if formula is None else {"formula": f"{formula}"})
+
+
+def _simulate_model(config: Config) -> dict[str, Any]:
+    from dpsmc_audit.model_simulation import simulate_model
+    from dpsmc_audit.report.progress import progress
+
+    numbers: dict[str, Any] = {name: getattr(config, name) for name in ("negated", "seed", "max_steps", "confidence")}
+    with progress("runs", config.runs) as advance:
+        found = simulate_model(config.test, config.law, config.source, config.runs, **numbers, progress=advance)
+    result = found.as_dict()
+    return result | (paper.published(config.test, config.law, config.epsilon) if config.study == "table1" else {})
+
+
 def _simulate(config: Config, folder: Path) -> dict[str, Any]:
+    if not config.known:
+        return _simulate_model(config)
     if config.engine.name == "exact":
         result = exact_characteristics(config.test, config.law, config.bernoulli).as_dict()
     else:
@@ -76,6 +105,17 @@ def _simulate(config: Config, folder: Path) -> dict[str, Any]:
     if config.study == "table1":
         result |= paper.compare(config.test, config.law, config.bernoulli, config.epsilon)
     return result
+
+
+def _verify(config: Config, folder: Path) -> dict[str, Any]:
+    """The release; parameters that are no part of it (a seed, a path) stay here."""
+    from dpsmc_audit.verify.release import verify
+
+    source, seed = config.source, config.seed if config.insecure else None
+    numbers: dict[str, Any] = {name: getattr(config, name) for name in ("epsilon", "negated", "max_steps")}
+    release = verify(config.test, config.law, source, **numbers, seed=seed, announce=print)
+    formula = getattr(source, "formula", None)
+    return release | ({} if formula is None else {"formula": f"{formula}"})
 
 
 def _audit(config: Config, folder: Path) -> dict[str, Any]:
@@ -203,4 +243,9 @@ AUDITS: dict[str, Callable[[Config], tuple[AnyAudit, Figure, str]]] = {
     "informed": _informed,
 }
 
-TASKS: dict[str, Callable[[Config, Path], dict[str, Any]]] = {"audit": _audit, "simulate": _simulate}
+TASKS: dict[str, Callable[[Config, Path], dict[str, Any]]] = {
+    "audit": _audit,
+    "simulate": _simulate,
+    "estimate": _estimate,
+    "verify": _verify,
+}

@@ -243,6 +243,7 @@ def test_the_exact_engine_samples_nothing(run: Run, tmp_path: Path) -> None:
 def configurations() -> list[list[str]]:
     groups = [path.relative_to(TOP / "conf") for path in sorted((TOP / "conf").glob("*/*.yaml"))]
     needs = {"law": ["mechanism.distribution=gamma", "mechanism.arguments={a: 2, scale: 5}"]}
+    needs |= {key: ["task=estimate"] for key in ("powertrain", "recorded", "python")}
     return [
         [f"{'+' if g.parent.name == 'sweep' else ''}{g.parent.name}={g.stem}", *needs.get(g.stem, [])] for g in groups
     ]

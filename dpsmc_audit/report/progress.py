@@ -11,8 +11,8 @@ __all__ = ["progress"]
 
 
 @contextmanager
-def progress(what: str, total: int, patience: float = 1.0) -> Iterator[Callable[[int], None]]:
-    """Yield a function that is told how many are done; the bar appears after a second of work."""
+def progress(what: str, total: int | None, patience: float = 1.0) -> Iterator[Callable[[int], None]]:
+    """Yield a function that is told how many are done; the bar appears after a second (without a total: a count)."""
     started = time.monotonic()
     shown = 0.0
 
@@ -22,7 +22,11 @@ def progress(what: str, total: int, patience: float = 1.0) -> Iterator[Callable[
         if not sys.stderr.isatty() or now - started < patience or now - shown < 0.1:
             return
         shown = now
-        share, rate = done / total, done / (now - started)
+        rate = done / (now - started)
+        if total is None:
+            print(f"\r{what} {done}, {rate:.0f}/s ", end="", file=sys.stderr, flush=True)
+            return
+        share = done / total
         bar = "#" * int(30 * share)
         left = (total - done) / rate if rate > 0 else 0.0
         print(

@@ -15,7 +15,9 @@ from omegaconf import DictConfig
 from dpsmc_audit.report.files import RESULT, read_json, write_text
 from dpsmc_audit.report.tables import (
     CSV_COLUMNS,
+    MODEL_COLUMNS,
     PAPER_COLUMNS,
+    PAPER_TIMES,
     PARAMETERS,
     SAMPLER_COLUMNS,
     TIMING_COLUMNS,
@@ -85,17 +87,26 @@ def _write(folder: Path, study: str | None, rows: list[dict[str, Any]]) -> None:
         return
     others = varying(rows)
     task = CSV_COLUMNS[rows[0]["task"]]
-    names = dict.fromkeys([*others, *PARAMETERS, *task, *(PAPER_COLUMNS if study == "table1" else ())])
+    modelled = rows[0]["task"] == "simulate" and rows[0].get("model") != "bernoulli"
+    extra = [*(MODEL_COLUMNS if modelled else ()), *(PAPER_COLUMNS if study == "table1" else ())]
+    names = dict.fromkeys([*others, *PARAMETERS, *task, *extra])
+    times = [*TIMING_COLUMNS, *(PAPER_TIMES if study == "table1" and modelled else ())]
     write_text(folder / "table.csv", as_csv(rows, list(names)))
-    write_text(folder / "timing.csv", as_csv(rows, [*others, *TIMING_COLUMNS]))
+    write_text(folder / "timing.csv", as_csv(rows, [*others, *times]))
     write_text(folder / "table.md", as_markdown(rows))
     write_text(folder / "table.tex", as_latex(rows))
-    if study != "table1" and len(rows) > 1:
+    if study != "table1" and len(rows) > 1 and rows[0]["task"] != "estimate":
         from dpsmc_audit.report.figures import save, sweep_figure
 
         swept = [name for name in (*PARAMETERS, "entry", *others) if len({str(row[name]) for row in rows}) > 1]
         swept.sort(key=lambda name: -len({str(row[name]) for row in rows}))
         save(sweep_figure(rows, swept), folder / "table", ("png",))
+
+
+def _say_estimate(row: dict[str, Any]) -> None:
+    if row.get("p_phi_low") is not None:
+        ends = f"[{row['p_phi_low']:.4f}, {row['p_phi_high']:.4f}]"
+        print(f"p_phi estimated as {row['p_phi']:.4f} {ends}; exact means at that estimate and at its ends")
 
 
 def tabulate(folder: Path, study: str | None, started: float) -> bool:
@@ -105,7 +116,9 @@ def tabulate(folder: Path, study: str | None, started: float) -> bool:
     if rows:
         _write(folder, study, rows)
         print(as_text(rows))
-        if any(row.get("paper_samples") is not None for row in rows):
+        if rows[0].get("task") == "simulate" and len({(row.get("p_phi"), row.get("p_phi_low")) for row in rows}) == 1:
+            _say_estimate(rows[0])
+        if any(row.get("distance") is not None for row in rows):
             print("distance: paper minus exact in standard errors of the paper's 10^4 runs, beyond rounding; * above 3")
         print(f"{len(rows)} results in {folder}")
     for path in failed:

@@ -30,17 +30,21 @@ CSV_COLUMNS = {
         *("samples_exact", "fp_worst", "fn_worst", "total_variation", "delta_at_epsilon", "delta_at_2_epsilon"),
         *("best_log_ratio", "best_p1", "best_p0", "reveal_1", "reveal_0", "oscillating_total_variation"),
     ),
+    "estimate": ("p_phi_low", "p_phi_high", "satisfied", "samples_drawn"),
 }
 """After the parameters, by task."""
+MODEL_COLUMNS = ("p_phi_low", "p_phi_high", "samples_exact_low", "samples_exact_high")
+"""Of runs on a model, whose p_phi is estimated."""
 SAMPLER_COLUMNS = (
     *("sampler", "method", "epsilon", "claimed_delta", "confidence", "seed", "runs_used"),
     *("verdict", "epsilon_lower", "delta_lower"),
 )
 PAPER_COLUMNS = ("paper_samples", "paper_halfwidth", "distance")
+PAPER_TIMES = ("seconds_per_sample", "paper_seconds", "paper_seconds_halfwidth")
 TIMING_COLUMNS = ("alpha", "delta", "epsilon", "p", "p_phi", "seconds", "seconds_per_run")
 SETTINGS = (
-    "mechanism", "notion", "model", "engine", "kernel", "alpha_fp", "alpha_fn", "runs", "pairs", "draws",
-    "bin_width", "seed", "max_steps", "confidence",
+    "mechanism", "notion", "model", "relation", "formula", "engine", "kernel", "alpha_fp", "alpha_fn", "runs",
+    "pairs", "draws", "bin_width", "seed", "max_steps", "confidence",
 )  # fmt: skip
 """Parameters that get a column of their own only where a sweep varies them."""
 
@@ -58,6 +62,9 @@ def flatten(result: dict[str, Any]) -> Row:
     """One flat row of a result."""
     low, high = result.get("samples_ci") or (None, None)
     row = {**result["parameters"], **result, "samples_low": low, "samples_high": high}
+    for name in ("p_phi", "samples_exact"):
+        if result.get(f"{name}_ci") is not None:
+            row[f"{name}_low"], row[f"{name}_high"] = result[f"{name}_ci"]
     if "support_gap" in result:
         row["support_gap_mass"] = result["support_gap"]["mass"]
     if result.get("best_event"):
@@ -94,6 +101,10 @@ def _mean(row: Row) -> str:
     return f"{row['samples']:.1f}" + ("" if low is None else f" ± {0.5 * (high - low):.1f}")
 
 
+def _exact_mean(row: Row) -> str:
+    return _between("samples_exact", ".1f" if row.get("samples_exact_low") is not None else ".3f")(row)
+
+
 def _paper(row: Row) -> str:
     if row.get("paper_samples") is None:
         return "-"
@@ -108,7 +119,9 @@ def _distance(row: Row) -> str:
 
 def _time(row: Row) -> str:
     value = row.get("seconds_per_run")
-    return "-" if value is None else f"{1e6 * value:.2f} us"
+    if value is None:
+        return "-"
+    return f"{1e6 * value:.2f} us" if value < 1e-3 else f"{1e3 * value:.1f} ms"
 
 
 def columns_for(rows: Sequence[Row]) -> list[Column]:
@@ -127,6 +140,8 @@ def columns_for(rows: Sequence[Row]) -> list[Column]:
     for name, latex in (("p", "$p$"), ("p_phi", r"$p_\varphi$"), ("entry", "$n$")):
         if len({str(row[name]) for row in rows}) > 1:
             columns.append(Column(name, latex, _plain(name)))
+    if rows[0]["task"] == "estimate":
+        return _estimate_columns(rows)
     if rows[0]["task"] != "audit":
         return columns + _simulate_columns(rows)
     if len({row["notion"] for row in rows}) > 1:
@@ -149,14 +164,39 @@ def _simulate_columns(rows: Sequence[Row]) -> list[Column]:
     columns = [
         Column("accuracy", "Acc.", _number("accuracy", ".4f")),
         Column("mean samples", "Samples", _mean),
-        Column("exact mean", "Exact", _number("samples_exact", ".3f")),
+        Column("exact mean", "Exact", _exact_mean),
         Column("P(wrong)", r"$P(\mathrm{wrong})$", _number("error_exact", ".2g")),
     ]
     if any(row.get("paper_samples") is not None for row in rows):
-        columns += [Column("paper", "Paper", _paper), Column("distance", "Distance", _distance)]
+        columns.append(Column("paper", "Paper", _paper))
+    if any(row.get("distance") is not None for row in rows):
+        columns.append(Column("distance", "Distance", _distance))
     if any(row.get("unfinished") for row in rows):
         columns.append(Column("unfinished", "Unfinished", _plain("unfinished")))
-    return [*columns, Column("time/run", "Time/run", _time), Column("decision", "Decision", _plain("decision"))]
+    columns.append(Column("time/run", "Time/run", _time))
+    if any(row.get("paper_seconds") is not None for row in rows):
+        columns.append(Column("paper's", "Paper's", lambda row: f"{_shown(row['paper_seconds'], '.2f')} s"))
+    return [*columns, Column("decision", "Decision", _plain("decision"))]
+
+
+def _between(name: str, spec: str) -> Callable[[Row], str]:
+    """A value with the interval it lies in."""
+
+    def show(row: Row) -> str:
+        ends = "" if row.get(f"{name}_low") is None else f" [{row[f'{name}_low']:{spec}}, {row[f'{name}_high']:{spec}}]"
+        return f"{_shown(row.get(name), spec)}{ends}"
+
+    return show
+
+
+def _estimate_columns(rows: Sequence[Row]) -> list[Column]:
+    """p_phi alone: neither levels nor bounds matter to it."""
+    return [
+        *(Column(name, name.replace("_", r"\_"), _plain(name)) for name in ("model", *varying(rows)) if name != "runs"),
+        Column("samples", "Samples", _plain("samples_drawn")),
+        Column("p_phi", r"$p_\varphi$", _between("p_phi", ".4f")),
+        Column("time/sample", "Time", lambda row: f"{1e6 * row['seconds_per_sample']:.2f} us"),
+    ]
 
 
 def _audit_columns(rows: Sequence[Row]) -> list[Column]:

@@ -1,0 +1,1 @@
+"""One run of the test for real: what enters is private, what leaves is a release. Nothing else may leave."""

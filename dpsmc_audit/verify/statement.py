@@ -1,0 +1,105 @@
+"""What a release costs and what it gives away, from public parameters alone: no sample is ever seen here."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dpsmc_audit.mechanisms import Mechanism, NoNoise
+from dpsmc_audit.notions.marginal import marginal_law
+from dpsmc_audit.profiles import Leakage
+from dpsmc_audit.sprt import ParameterError, Sprt
+from dpsmc_audit.walks.averages import exact_mean
+
+__all__ = ["expected_cost", "privacy_statement", "probabilities"]
+
+FRACTIONS = (0.25, 0.5, 0.75, 1.0)
+"""Of the way from p - delta to 0 and from p + delta to 1. Nearer to p exact laws take long and are known less well."""
+
+ADJACENT = "two data sets that differ in one sample (its truth value); their length is public"
+UNDECIDED = (
+    "a run that reaches the end of the data or max_steps releases that it did, and the number of samples; "
+    "this is a function of (tau, decision), so the same numbers hold"
+)
+COMPOSITION = "another run on the same data is another release: epsilons, deltas and total variations add up"
+INFORMED = (
+    "none: to an observer who knows every other sample no law of L hides the last one on every sequence; "
+    "on the worst sequence one result tells the sample (see experiments/counterexample.py)"
+)
+
+
+def probabilities(test: Sprt) -> tuple[float, ...]:
+    """The grid of p_phi, on both sides of p and outside of the indifference region.
+
+    Examples
+    --------
+    >>> probabilities(Sprt(p=0.5, delta=0.01, alpha=0.01))
+    (0.0, 0.1225, 0.245, 0.3675, 0.6325, 0.755, 0.8775, 1.0)
+    """
+    below = [(test.p - test.delta) * (1.0 - part) for part in reversed(FRACTIONS)]
+    above = [1.0 - (1.0 - test.p - test.delta) * (1.0 - part) for part in FRACTIONS]
+    return tuple(round(value, 6) for value in (*below, *above))
+
+
+def expected_cost(test: Sprt, mechanism: Mechanism) -> dict[float, float]:
+    """Exact mean samples over a range of p_phi, the edges of the hypotheses included."""
+    edges = (round(test.p - test.delta, 9), round(test.p + test.delta, 9))
+    return {p_phi: exact_mean(test, mechanism, p_phi).value for p_phi in sorted({*probabilities(test), *edges})}
+
+
+@lru_cache(maxsize=8)
+def _audits(test: Sprt, mechanism: Mechanism, epsilon: float) -> dict[float, tuple[Leakage, float] | None]:
+    """What one release gives away at each p_phi of the grid, with its numerical error; None where that is unknown."""
+    levels = np.array([epsilon, 2.0 * epsilon])
+    found: dict[float, tuple[Leakage, float] | None] = {}
+    for p_phi in probabilities(test):
+        try:
+            law = marginal_law(test, mechanism, p_phi, (1,))
+            found[p_phi] = law.leakage(levels, 0.01), law.scatter
+        except ParameterError:
+            found[p_phi] = None
+    return found
+
+
+def privacy_statement(test: Sprt, mechanism: Mechanism, epsilon: float, *, negated: bool = False) -> dict[str, Any]:
+    """What the exact audit of one released (tau, o) says, worst over the grid of p_phi; the first sample is changed.
+
+    With `negated`, p_phi is shown for the specification as it was given.
+
+    Examples
+    --------
+    >>> from dpsmc_audit.mechanisms import Exponential
+    >>> test = Sprt(p=0.73, delta=0.03, alpha=0.05)
+    >>> said = privacy_statement(test, Exponential.private(test, 0.1), 0.1)
+    >>> round(said["delta_at_epsilon"], 3), said["worst_p_phi"]
+    (0.093, 1.0)
+    """
+    audited = _audits(test, mechanism, epsilon)
+
+    def shown(p_phi: float) -> float:
+        return round(1.0 - p_phi, 6) if negated else p_phi
+
+    found = {p_phi: audit[0] for p_phi, audit in audited.items() if audit is not None}
+    worst = max(found, key=lambda p_phi: found[p_phi].profile.at(epsilon), default=None)
+    numbers: dict[str, Any] = {"delta_at_epsilon": None, "delta_at_2_epsilon": None, "total_variation": None}
+    if worst is not None:
+        numbers = {
+            "delta_at_epsilon": max(leakage.profile.at(epsilon) for leakage in found.values()),
+            "delta_at_2_epsilon": max(leakage.profile.at(2.0 * epsilon) for leakage in found.values()),
+            "total_variation": max(leakage.total_variation for leakage in found.values()),
+        }
+    return {
+        "adjacency": ADJACENT,
+        "observer": "sees this release alone and knows no other sample (exact audit, notion=marginal, entry=1)",
+        "epsilon": epsilon,
+        **numbers,
+        "numerical_error": max((audit[1] for audit in audited.values() if audit is not None), default=None),
+        "worst_p_phi": None if worst is None else shown(worst),
+        "p_phi_grid": sorted(shown(p_phi) for p_phi in found),
+        "p_phi_unknown": sorted(shown(p_phi) for p_phi in audited if p_phi not in found),
+        "informed_observer": INFORMED if not isinstance(mechanism, NoNoise) else "none: there is no noise",
+        "undecided": UNDECIDED,
+        "composition": COMPOSITION,
+    }

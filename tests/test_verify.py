@@ -1,0 +1,520 @@
+"""task=verify: the law of what is released, and that nothing else leaves.
+
+Secrets are injected: a test knows the entropy, L, the samples and all that follows from them, and looks for it in
+every file and stream of the run. Statistical tests raise a false alarm once in a million.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import random
+import re
+import secrets
+import shutil
+import sys
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from scipy.stats import chi2
+
+from dpsmc_audit.audits.marginal import audit_marginal
+from dpsmc_audit.mechanisms import Exponential, Laplace, Law, Mechanism, NoNoise, Truncated
+from dpsmc_audit.models.sources import Batch, Bernoulli, SourceError
+from dpsmc_audit.notions.marginal import marginal_law
+from dpsmc_audit.sprt import Sprt
+from dpsmc_audit.verify import boundary, noise, release, statement
+from dpsmc_audit.verify.boundary import KEPT_BACK, Outcome, VerificationError, run_once, sealed
+from dpsmc_audit.verify.entropy import SeededEntropy, SystemEntropy
+from dpsmc_audit.verify.noise import Grid, bernoulli_exp, discrete_laplace, draw_excess, geometric
+from dpsmc_audit.verify.statement import expected_cost, privacy_statement, probabilities
+from dpsmc_audit.walks.averages import exact_mean
+from dpsmc_audit.walks.laws import exact_law
+from tests.command import Run, result_in, runner
+from tests.statistics import chi_square
+from tests.strategies import sprts
+
+TEST = Sprt(0.73, 0.05, 0.05)
+QUICK = ("epsilon=0.2", "delta=0.05", "alpha=0.05")
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    return runner(monkeypatch, capsys, tmp_path)
+
+
+# --- exact noise ----------------------------------------------------------------------------------------------------
+
+
+def goodness(draws: list[int], pmf: dict[int, float]) -> float:
+    """p-value of draws against probabilities; what is not listed is one cell."""
+    cells = [(sum(draw == x for draw in draws), len(draws) * p) for x, p in pmf.items()]
+    rest = len(draws) - sum(seen for seen, _ in cells)
+    cells.append((rest, len(draws) * (1.0 - sum(pmf.values()))))
+    return float(chi2.sf(sum((seen - due) ** 2 / due for seen, due in cells), len(cells) - 1))
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(5, 2), Fraction(7)])
+def test_samplers_follow_their_laws(scale: Fraction) -> None:
+    entropy, q = SeededEntropy(11), math.exp(-1 / scale)
+    one = [geometric(scale, entropy) for _ in range(4000)]
+    assert goodness(one, {x: (1 - q) * q**x for x in range(4)}) > 1e-6
+    two = [discrete_laplace(scale, entropy) for _ in range(4000)]
+    assert goodness(two, {x: (1 - q) / (1 + q) * q ** abs(x) for x in range(-3, 4)}) > 1e-6
+
+
+@pytest.mark.parametrize("exponent", [Fraction(0), Fraction(1, 5), Fraction(1), Fraction(17, 5)])
+def test_a_coin_with_an_exponential_probability(exponent: Fraction) -> None:
+    entropy, p = SeededEntropy(12), math.exp(-exponent)
+    heads = sum(bernoulli_exp(exponent, entropy) for _ in range(5000))
+    assert abs(heads - 5000 * p) <= 5 * (5000 * p * (1 - p)) ** 0.5
+
+
+def test_opendp_draws_the_same_law() -> None:
+    scale, q = Fraction(5, 2), math.exp(-0.4)
+    draws = [noise._opendp_laplace(scale) for _ in range(1500)]
+    assert goodness(draws, {x: (1 - q) / (1 + q) * q ** abs(x) for x in range(-3, 4)}) > 1e-6
+
+
+def test_opendp_is_used_where_it_is_installed_and_wide_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    law, grid = Exponential.private(TEST, 0.1), Grid.of(TEST, 10**7)
+    assert noise.opendp_version(TEST, law, grid) is not None
+    for mechanism in (NoNoise(), Law.of("gamma", a=2.0), Exponential.private(TEST, 1e-6)):
+        assert noise.opendp_version(TEST, mechanism, grid) is None
+    monkeypatch.setattr("importlib.metadata.distribution", _missing)
+    assert noise.opendp_version(TEST, law, grid) is None
+
+
+def _missing(name: str) -> None:
+    from importlib.metadata import PackageNotFoundError
+
+    raise PackageNotFoundError(name)
+
+
+@given(test=sprts())
+def test_a_changed_sample_is_a_whole_number_of_units(test: Sprt) -> None:
+    for max_steps in (1, 10**7, 2**40):
+        grid = Grid.of(test, max_steps)
+        assert grid.up + grid.down == 2**grid.bits
+        assert (max_steps + 1) * 2**grid.bits < 2**62
+        assert abs(grid.up * grid.unit - test.s_plus) <= 0.51 * grid.unit
+        assert abs(grid.b_up * grid.unit - test.b_up) <= 0.51 * grid.unit + 1e-12
+
+
+def test_epsilon_is_the_decimal_number_that_was_meant() -> None:
+    grid = Grid.of(TEST, 10**7)
+    assert grid.scale(TEST, 1.0 / Exponential.private(TEST, 0.01).rate) == 100 * 2**grid.bits
+
+
+MECHANISMS: list[Mechanism] = [
+    NoNoise(),
+    Exponential.private(TEST, 0.3),
+    Laplace(1.0, 2.0),
+    Truncated(1.0, 2.0, -2.0),
+    Truncated(-4.0, 2.0, -2.0),
+    Law.of("gamma", a=2.0, scale=1.5),
+]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda law: law.name)
+def test_a_release_follows_the_exact_law(mechanism: Mechanism) -> None:
+    entropy, source = SeededEntropy(5), Bernoulli(0.8)
+    found = [run_once(TEST, mechanism, source, 10**6, entropy) for _ in range(1500)]
+    tau = np.array([outcome.tau for outcome in found])
+    decision = np.array([outcome.decision == "H_null" for outcome in found]).astype(int)
+    law = exact_law(TEST, mechanism, 0.8)
+    assert chi_square(tau, decision, law.null, law.alt) > 1e-6
+
+
+def test_a_law_that_is_off_would_be_noticed() -> None:
+    entropy, mechanism = SeededEntropy(5), Exponential.private(TEST, 0.3)
+    found = [run_once(TEST, mechanism, Bernoulli(0.8), 10**6, entropy) for _ in range(1500)]
+    law = exact_law(TEST, Exponential.private(TEST, 0.2), 0.8)
+    tau, decision = (np.array(column) for column in zip(*found, strict=True))
+    assert chi_square(tau, (decision == "H_null").astype(int), law.null, law.alt) < 1e-6
+
+
+# --- the boundary ---------------------------------------------------------------------------------------------------
+
+
+def numbers_in(text: str) -> set[float]:
+    return {float(token) for token in re.findall(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?", text)}
+
+
+@dataclass
+class Spy:
+    """What a run must not tell."""
+
+    entropy: list[int] = field(default_factory=list)
+    excess: list[int] = field(default_factory=list)
+    bits: list[bool] = field(default_factory=list)
+
+    def forget(self) -> None:
+        for kept in (self.entropy, self.excess, self.bits):
+            kept.clear()
+
+    def numbers(self, tau: int, test: Sprt, max_steps: int) -> dict[str, float]:
+        """L, K, the walk and the bounds, in units and as they are, and all seeds."""
+        (excess,), grid = self.excess, Grid.of(test, max_steps)
+        ones = sum(self.bits[:tau])
+        walk = ones * grid.up - (tau - ones) * grid.down
+        units = {"L": excess, "B + L": grid.b_up + excess, "Lambda": walk, "over": abs(walk) - grid.b_up - excess}
+        plain = {f"{name}, plain": value * grid.unit for name, value in units.items()}
+        drawn = {f"draw {k}": float(value) for k, value in enumerate(self.entropy) if value > 10**6}
+        return units | plain | drawn | {"K": ones, "N - K": tau - ones, "read": len(self.bits), "share": ones / tau}
+
+
+@pytest.fixture
+def spy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Spy]:
+    """Known entropy, and everything private of a run noted down."""
+    found, known, drawn = Spy(), random.Random(2024), draw_excess
+
+    def below(n: int) -> int:
+        found.entropy.append(known.randrange(n))
+        return found.entropy[-1]
+
+    def excess(*arguments: Any, **options: Any) -> int:
+        found.excess.append(drawn(*arguments, **options))
+        return found.excess[-1]
+
+    def listening(source: Any) -> Any:
+        batches = source.batches
+
+        def noted(seed: int) -> Iterator[Batch]:
+            for batch in batches(seed):
+                found.bits += batch.bits.tolist()
+                yield batch
+
+        return noted
+
+    once = run_once
+
+    def listened(test: Sprt, mechanism: Mechanism, source: Any, *arguments: Any, **options: Any) -> Outcome:
+        class Noted:
+            batches = staticmethod(listening(source))
+
+        return once(test, mechanism, Noted, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(secrets, "randbelow", below)
+    monkeypatch.setattr(release, "opendp_version", lambda *_: None)
+    monkeypatch.setattr(boundary, "draw_excess", excess)
+    monkeypatch.setattr(release, "run_once", listened)
+    yield found
+    assert found.excess
+
+
+OWN = """
+import logging, sys, warnings
+def draw(rng, n):
+    bits = rng.random(n) < 0.97
+    print("bits", bits.tolist())
+    print("bits", bits.tolist(), file=sys.stderr)
+    logging.getLogger("own").critical("bits %s", bits.tolist())
+    warnings.warn(f"bits {bits.tolist()}")
+    return bits
+"""
+
+
+def everything(folder: Path, *streams: str) -> str:
+    """All that a run left: names and contents of files, and its streams."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return "\n".join([*(f"{path.name}\n{path.read_bytes().decode('latin-1')}" for path in paths), *streams])
+
+
+MODELS = {
+    "bernoulli": ("p_phi=0.97",),
+    "powertrain": ("model=powertrain", "model.step=0.005", "model.setting=as_written"),
+    "recorded": ("model=recorded", "model.path=../data.csv"),
+    "python": ("model=python", "model.target=own_model:draw"),
+}
+
+
+def prepared(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    rng = np.random.default_rng(3)
+    (folder / "data.csv").write_text("".join(f"{bit:d}\n" for bit in rng.random(20_000) < 0.9))
+    (folder / "modules").mkdir()
+    (folder / "modules" / "own_model.py").write_text(OWN)
+    monkeypatch.syspath_prepend(str(folder / "modules"))
+    sys.modules.pop("own_model", None)
+    (folder / "work").mkdir()
+
+
+@pytest.mark.parametrize("model", sorted(MODELS))
+@pytest.mark.parametrize("options", [(), ("hydra.output_subdir=.hydra", "hydra.verbose=true")], ids=["", "verbose"])
+def test_nothing_private_is_left_anywhere(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    spy: Spy,
+    model: str,
+    options: tuple[str, ...],
+) -> None:
+    prepared(monkeypatch, tmp_path)
+    run = runner(monkeypatch, capsys, tmp_path / "work")
+    public: set[float] = set()
+    for _ in range(2):  # what a run with other secrets says too is public
+        spy.forget()
+        shutil.rmtree(tmp_path / "work" / "r", ignore_errors=True)
+        code, out, err = run("task=verify", *QUICK, *MODELS[model], *options, "hydra.run.dir=r")
+        assert (code, err) == (0, "")
+        left = everything(tmp_path / "work", out)
+        tau = result_in(tmp_path / "work")["tau"]
+        there, public = numbers_in(left) - {float(tau)} - public, numbers_in(left) - {float(tau)}
+    for name, value in spy.numbers(tau, TEST, 10**7).items():
+        near = {number for number in there if abs(number - abs(value)) <= 1e-5 * abs(value)}
+        assert not near, (name, near)
+        assert value != int(value) or abs(value) < 10**6 or f"{int(value):x}" not in left.lower()
+    told = "".join(f"{bit:d}" for bit in spy.bits[:24])
+    for form in (told, ",".join(told), ", ".join(told), " ".join(told), f"{spy.bits[:12]}"[1:-1]):
+        assert form not in left
+    assert "bits" not in left.replace("2^", "")
+
+
+@pytest.mark.parametrize("model", ["bernoulli", "powertrain", "python"])
+def test_what_is_left_is_a_function_of_the_outcome(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, model: str
+) -> None:
+    """Two runs with other samples, seeds and noise leave the same bytes, but for tau."""
+    prepared(monkeypatch, tmp_path)
+    run, texts = runner(monkeypatch, capsys, tmp_path / "work"), []
+    for _ in range(2):
+        code, out, err = run("task=verify", *QUICK, *MODELS[model], "hydra.run.dir=r")
+        assert code == 0
+        tau = result_in(tmp_path / "work")["tau"]
+        left = everything(tmp_path / "work", out, err)
+        texts.append(left.replace(f'"tau": {tau},', "TAU").replace(f"tau = {tau} samples", "TAU"))
+        shutil.rmtree(tmp_path / "work" / "r")
+    assert texts[0] == texts[1]
+    assert all(text.count("TAU") == 2 for text in texts)
+
+
+def test_runs_differ(run: Run, tmp_path: Path) -> None:
+    taus = []
+    for k in range(5):
+        assert run("task=verify", *QUICK, f"hydra.run.dir={k}")[0] == 0
+        taus.append(result_in(tmp_path / f"{k}")["tau"])
+    assert len(set(taus)) > 1  # five equal ones: below one in a million
+
+
+def test_a_release_holds_what_may_be_released(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("1\n" * 1000)
+    code, out, _ = run("task=verify", *QUICK, "model=recorded", "model.path=data.csv", "hydra.run.dir=r")
+    assert code == 0
+    result = result_in(tmp_path)
+    assert set(result) == {"parameters", "decision", "tau", "insecure", "privacy", "noise"}
+    assert set(result["parameters"]) == {
+        "task", "p", "p_phi", "relation", "alpha", "alpha_fp", "alpha_fn", "delta", "epsilon", "max_steps", "mechanism",
+        "model",
+    }  # fmt: skip
+    assert "seconds" not in f"{result}"
+    assert "data.csv" not in f"{result}"
+    assert "is p_phi > 0.73? yes (H_null)" in out
+    assert "adds" in out or "add up" in out
+    assert out.index("it takes on average") < out.index("is p_phi")
+
+
+ERRORS = {
+    "raise ValueError(f'bits {bits.tolist()}')": KEPT_BACK,
+    "sys.exit(int(bits.sum()))": KEPT_BACK,
+    "raise KeyError from ValueError(f'bits {bits.tolist()}')": KEPT_BACK,
+    "return bits * 0.5": "model.target=own_model:draw: bits must be 0 or 1",
+    "return {'x': bits}": "model.target=own_model:draw: returns traces, so a formula is needed",
+    "return bits[:3]": "model.target=own_model:draw: expected 256 bits",
+}
+
+
+@pytest.mark.parametrize(("body", "full"), [*zip(ERRORS, "000000", strict=True), *zip(ERRORS, "11", strict=False)])
+def test_errors_tell_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, body: str, full: str
+) -> None:
+    prepared(monkeypatch, tmp_path)
+    text = OWN.replace("return bits", f"note = 'secret-{{}}'.format(bits.sum())\n    {body}")
+    (tmp_path / "modules" / "own_model.py").write_text(text)
+    work = tmp_path / "work"
+    run = runner(monkeypatch, capsys, work, full=full)
+    arguments = ("task=verify", *QUICK, *MODELS["python"], "hydra.run.dir=r")
+    if full == "0":
+        code, out, err = run(*arguments)
+        assert code == 2
+        assert err == f"error: {_said(body)}\n"
+        left = everything(work, out, err)
+    else:
+        with pytest.raises(VerificationError) as caught:
+            run(*arguments)
+        shown = "".join(traceback.format_exception(caught.value))
+        left = everything(work, shown, *capsys.readouterr())
+    assert "Traceback" in left  # the log has one, and it ends at the boundary
+    for word in ("secret", "True, ", "ValueError", "KeyError", "own_model.py", "During handling", "direct cause"):
+        assert word not in left
+    assert not list(work.rglob("result.json"))
+
+
+def _said(body: str) -> str:
+    return "model.target=own_model:draw failed" if body.startswith("raise") else ERRORS[body]
+
+
+def test_no_chain_leads_back_inside() -> None:
+    def fails() -> Outcome:
+        try:
+            raise ValueError("17 ones")
+        except ValueError as error:
+            raise SourceError("line 3", ", got 17 ones") from error
+
+    with pytest.raises(VerificationError) as caught:
+        sealed(fails)
+    assert (caught.value.__context__, caught.value.__cause__) == (None, None)
+    assert f"{caught.value}" == "line 3"
+    frames, trace = [], caught.value.__traceback__
+    while trace is not None:
+        frames.append(trace.tb_frame.f_code.co_name)
+        trace = trace.tb_next
+    assert frames[-1] == "sealed"
+
+
+def test_an_interruption_tells_nothing_either() -> None:
+    def stopped() -> Outcome:
+        try:
+            raise ValueError("17 ones")
+        except ValueError:
+            raise KeyboardInterrupt from None
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        sealed(stopped)
+    assert caught.value.__context__ is None
+    assert logging.root.manager.disable == logging.NOTSET
+
+
+# --- data that end --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "tau"), [(20, (), 20), (5000, ("max_steps=30",), 30), (1, ("max_steps=1",), 1)]
+)
+def test_undecided_is_an_outcome(run: Run, tmp_path: Path, lines: int, options: tuple[str, ...], tau: int) -> None:
+    (tmp_path / "data.csv").write_text("1\n0\n" * lines)
+    (tmp_path / "data.csv").write_text("".join(f"{k % 2}\n" for k in range(lines)))
+    code, out, err = run("task=verify", "epsilon=0.01", "delta=0.01", "model=recorded", "model.path=data.csv", *options)
+    assert (code, err) == (3, "")
+    result = result_in(tmp_path)
+    assert (result["decision"], result["tau"]) == ("undecided", tau)
+    assert "undecided" in out
+    assert "max_steps" in result["privacy"]["undecided"]
+
+
+def test_a_mistake_is_met_only_by_a_run_that_reaches_it(run: Run, tmp_path: Path) -> None:
+    """Without noise tau is 22 on ones alone; a batch would have read further."""
+    for line, code in ((20, 2), (22, 2), (23, 0), (30, 0)):
+        (tmp_path / "data.csv").write_text("1\n" * (line - 1) + "private\n" + "1\n" * 50)
+        arguments = ("mechanism=none", "model=recorded", "model.path=data.csv", f"hydra.run.dir={line}")
+        found, out, err = run("task=verify", *QUICK, *arguments)
+        assert found == code
+        assert (f"data.csv, line {line}: outcomes must be 0 or 1\n" in err) == (code == 2)
+        assert "private" not in everything(tmp_path / f"{line}", out, err)
+
+
+# --- seeds and sweeps -----------------------------------------------------------------------------------------------
+
+
+def test_a_seed_is_refused_unless_the_release_says_so(run: Run, tmp_path: Path) -> None:
+    code, out, err = run("task=verify", "seed=5")
+    assert (code, out) == (2, "")
+    assert "insecure=true" in err
+    code, _, err = run("task=verify", "insecure=true")
+    assert code == 2
+    assert "seed" in err
+    taus = []
+    for k in range(2):
+        code, out, _ = run("task=verify", *QUICK, "seed=71234567", "insecure=true", f"hydra.run.dir={k}")
+        result = result_in(tmp_path / f"{k}")
+        assert result["insecure"] is True
+        assert "seed" in result["privacy"]["protection"]
+        assert "whoever knows it can repeat this run" in out
+        assert "71234567" not in everything(tmp_path / f"{k}", out)
+        taus.append(result["tau"])
+    assert taus[0] == taus[1]
+
+
+def test_without_a_seed_the_configured_one_is_not_used(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    monkeypatch.setattr(release, "SeededEntropy", None)
+    assert run("task=verify", *QUICK)[0] == 0
+
+
+def test_a_sweep_is_refused(run: Run, tmp_path: Path) -> None:
+    code, _, err = run("-m", "task=verify", "epsilon=0.1,0.2", "hydra.sweep.dir=s")
+    assert code != 0
+    assert err.count("cannot be swept") == 2
+    assert not list(tmp_path.rglob("result.json"))
+
+
+def test_the_operating_system_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secrets, "randbelow", lambda n: n - 1)
+    assert SystemEntropy().below(10) == 9
+    law = Exponential.private(TEST, 0.3)
+    drawn = {draw_excess(TEST, law, Grid.of(TEST, 10**7), SeededEntropy(k)) for k in range(20)}
+    assert len(drawn) == 20
+
+
+# --- the statement --------------------------------------------------------------------------------------------------
+
+
+def test_the_statement_is_the_worst_of_exact_audits() -> None:
+    law = Exponential.private(TEST, 0.2)
+    said = privacy_statement(TEST, law, 0.2)
+    assert said["p_phi_grid"] == list(probabilities(TEST))
+    audits = [audit_marginal(TEST, law, p_phi, epsilon=0.2, engine="exact") for p_phi in probabilities(TEST)[1:-1]]
+    deltas = [found.leakage.profile.at(0.2) for found in audits]
+    assert said["delta_at_epsilon"] >= max(deltas) > 0
+    assert said["total_variation"] >= max(found.leakage.total_variation for found in audits)
+    ends = [marginal_law(TEST, law, p_phi, (1,)).leakage(np.array([0.2]), 0.01) for p_phi in (0.0, 1.0)]
+    assert said["delta_at_epsilon"] == max(*deltas, *(end.profile.at(0.2) for end in ends))
+
+
+@pytest.mark.parametrize("name", ["exponential", "laplace"])
+def test_later_samples_are_hidden_at_least_as_well(name: str) -> None:
+    """What the statement leaves out, where it is computed: the first sample is the worst."""
+    law: Mechanism = Exponential.private(TEST, 0.2) if name == "exponential" else Laplace.private(TEST, 0.2)
+    first, *later = (
+        marginal_law(TEST, law, 0.9325, (entry,)).leakage(np.array([0.2]), 0.01).total_variation for entry in (1, 3, 10)
+    )
+    assert all(value <= first + 1e-3 for value in later)
+
+
+def test_p_phi_where_nothing_is_known_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpsmc_audit.sprt import ParameterError
+
+    def unknown(*_: Any) -> None:
+        raise ParameterError("too little drift")
+
+    statement._audits.cache_clear()
+    monkeypatch.setattr(statement, "marginal_law", unknown)
+    said = privacy_statement(TEST, NoNoise(), 0.2)
+    assert said["delta_at_epsilon"] is None
+    assert said["p_phi_unknown"] == list(probabilities(TEST))
+    statement._audits.cache_clear()
+
+
+def test_the_cost_is_the_exact_mean() -> None:
+    law = Exponential.private(TEST, 0.2)
+    cost = expected_cost(TEST, law)
+    assert {0.68, 0.78, 0.0, 1.0} <= set(cost)
+    assert cost[0.78] == exact_mean(TEST, law, 0.78).value
+    said = release.announcement(TEST, law)
+    assert f"{cost[0.78]:.0f}" in said
+    assert "0.78" in said
+    assert "0.22" in release.announcement(TEST, law, negated=True)
+
+
+def test_below_is_answered_for_the_specification_as_it_was_given(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("0\n" * 500)
+    arguments = ("p=0.27", "relation=lt", "model=recorded", "model.path=data.csv", "hydra.run.dir=r")
+    code, out, _ = run("task=verify", *QUICK, *arguments)
+    assert code == 0
+    assert "is p_phi < 0.27? yes (H_null)" in out
+    assert result_in(tmp_path)["privacy"]["p_phi_grid"][0] == 0.0
