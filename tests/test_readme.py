@@ -6,6 +6,7 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.test_cli import Run, run
@@ -19,16 +20,36 @@ COMMANDS = re.findall(r"^python -m dpsmc_audit (.*?)(?:\s+#.*)?$", README, flags
 PYTHON = re.findall(r"```python\n(.*?)```", README, flags=re.S)
 
 
+def _write_files(folder: Path) -> None:
+    """What the README's commands read: the modules it shows, and data of the kind it describes."""
+    for name, start in (("mine", "def noisy"), ("mymodel", "def drive")):
+        (block,) = [block for block in PYTHON if start in block]
+        (folder / f"{name}.py").write_text(block)
+    bits = np.random.default_rng(1).random(3000) < 0.85
+    (folder / "outcomes.csv").write_text("".join(f"{bit:d}\n" for bit in bits))
+    lines = [f"{trace},{time},{0.1 * trace},{0.3 - 0.02 * time}" for trace in range(20) for time in range(12)]
+    (folder / "traces.csv").write_text("trace,time,velocity,battery\n" + "\n".join(lines) + "\n")
+    (folder / "spec.stl").write_text("(velocity > 1) until[0,10] (battery < 0.2)\n")
+
+
 @pytest.mark.parametrize("command", [c for c in COMMANDS if c != "--help"])
 def test_commands_run(run: Run, command: str, tmp_path: Path) -> None:
     """With fewer runs where the command leaves their number open; mine.py is the block that is shown for it."""
-    few = [] if "runs=" in command else ["runs=200"]
-    few += [] if "pairs=" in command or "+sweep=pairs" in command or "sampler=" in command else ["pairs=50"]
-    (mine,) = [block for block in PYTHON if "def noisy" in block]
-    (tmp_path / "mine.py").write_text(mine)
-    code, out, _ = run(*shlex.split(command), *few)
-    assert code == 0
-    assert "exact mean" in out or "verdict" in out
+    few = (
+        []
+        if any(word in command for word in ("runs=", "task=verify", "model=recorded"))
+        else ["runs=20" if "model=" in command else "runs=200"]
+    )
+    own = any(word in command for word in ("pairs=", "+sweep=pairs", "sampler=", "model="))
+    few += [] if own else ["pairs=50"]
+    _write_files(tmp_path)
+    code, out, err = run(*shlex.split(command), *few)
+    if "task=verify" in command:
+        assert code in (0, 3)
+        assert "is p_phi" in out
+        return
+    assert code == 0, err
+    assert "exact mean" in out or "verdict" in out or "p_phi" in out
 
 
 def test_help_names_the_keys(run: Run) -> None:
@@ -54,8 +75,7 @@ def test_setup_commands_are_marked_and_self_contained() -> None:
 
 
 def test_the_verdict_shown_is_the_verdict_made(run: Run, tmp_path: Path) -> None:
-    (mine,) = [block for block in PYTHON if "def noisy" in block]
-    (tmp_path / "mine.py").write_text(mine)
+    _write_files(tmp_path)
     _, out, _ = run("sampler=mine:noisy", "epsilon=1")
     (shown,) = re.findall(r"```text\n(violated: the claimed.*?)```", README, flags=re.S)
     assert " ".join(shown.split()) in " ".join(out.split())
