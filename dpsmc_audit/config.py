@@ -30,8 +30,8 @@ SAMPLER_RUNS = 100_000
 PUBLIC = ("p", "relation", "alpha", "alpha_fp", "alpha_fn", "delta", "epsilon", "max_steps", "p_phi")
 """Keys that a release repeats."""
 NOTIONS = ("expected", "marginal", "informed")
-TRACE_RUNS = 100
-"""Runs of Table 1 where traces are simulated, if not told otherwise."""
+TRACE_RUNS, ESTIMATE_RUNS = 100, 40_000
+"""Runs of Table 1 where traces are simulated, and samples of an estimate, if not told otherwise."""
 
 
 @dataclass
@@ -260,6 +260,8 @@ def read(composed: DictConfig, given: Sequence[str] = ()) -> Config:
     keys = [override.lstrip("+~").partition("=")[0].partition("@")[0] for override in given]
     if config.study == "table1" and not config.known and "runs" not in keys:
         config.runs = TRACE_RUNS
+    if config.task.name == "estimate" and "runs" not in keys:
+        config.runs = ESTIMATE_RUNS
     once = config.model.name == "recorded" and config.task.name == "estimate"
     require(not once or "runs" not in keys, "runs has no meaning with model=recorded: all of its samples count")
     if config.task.name == "verify":
