@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sys
@@ -28,6 +29,8 @@ TRACEBACK = "DPSMC_AUDIT_TRACEBACK"
 
 log = logging.getLogger("dpsmc_audit")
 
+_state = {"verify": False}
+
 
 def _run(config: Config, folder: Path) -> None:
     """Do the task; write result.json; a single run prints its row."""
@@ -36,6 +39,7 @@ def _run(config: Config, folder: Path) -> None:
     from dpsmc_audit.tasks import run, warnings_for
 
     released = config.task.name == "verify"
+    _state["verify"] = released
     require(not (released and _in_sweep()), "task=verify cannot be swept: each run adds to the loss of privacy")
     result = run(config, folder)
     write_json(folder / RESULT, result)
@@ -127,5 +131,23 @@ def main() -> None:
         _stop(error)
 
 
+def command() -> NoReturn:
+    """The process of the command line; after a verification it ends at once, and nothing of the model speaks later."""
+    code: int | str | None = 0
+    try:
+        main()
+    except SystemExit as stop:
+        code = stop.code
+    if not _state["verify"]:
+        sys.exit(code)
+    if isinstance(code, str):
+        print(code, file=sys.stderr)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    logging.shutdown()
+    os._exit(code if isinstance(code, int) else int(code is not None))
+
+
 if __name__ == "__main__":
-    main()
+    command()

@@ -27,7 +27,9 @@ def load_target(key: str, target: str) -> Callable[..., Any]:
         sys.path.insert(0, "")
     try:
         found: Any = import_module(module)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise ParameterError(f"{key}={target}: cannot import {module}: {said(error)}") from error
     for part in name.split("."):
         if not hasattr(found, part):

@@ -109,12 +109,13 @@ def _simulate(config: Config, folder: Path) -> dict[str, Any]:
 
 def _verify(config: Config, folder: Path) -> dict[str, Any]:
     """The release; parameters that are no part of it (a seed, a path) stay here."""
+    from dpsmc_audit.models.keys import checked_formula
     from dpsmc_audit.verify.release import verify
 
-    source, seed = config.source, config.seed if config.insecure else None
+    formula = checked_formula(config.model, config.formula, config.formula_file)
+    seed = config.seed if config.insecure else None
     numbers: dict[str, Any] = {name: getattr(config, name) for name in ("epsilon", "negated", "max_steps")}
-    release = verify(config.test, config.law, source, **numbers, seed=seed, announce=print)
-    formula = getattr(source, "formula", None)
+    release = verify(config.test, config.law, lambda: config.source, **numbers, seed=seed, announce=print)
     return release | ({} if formula is None else {"formula": f"{formula}"})
 
 

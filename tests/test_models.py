@@ -261,9 +261,17 @@ def test_a_missing_column_names_those_that_are_there(tmp_path: Path) -> None:
     path = written(tmp_path, "trace,time,y\n0,0,1\n")
     with pytest.raises(ParameterError, match=r"no column 'x' \(its columns: trace, time, y\)"):
         Recorded(path, formula=ABOVE)
-    (tmp_path / "b.csv").write_bytes(b"\xff\xfe\x00\x01" * 10)
-    with pytest.raises(ParameterError, match="not a text file"):
-        Recorded(str(tmp_path / "b.csv"))
+    with pytest.raises(ParameterError, match="several columns 'y'"):
+        Recorded(written(tmp_path, "y,y\n0,1\n"), column="y")
+
+
+def test_a_byte_that_is_no_text_is_met_where_it_stands(tmp_path: Path) -> None:
+    """Files are decoded in chunks; the samples before the byte are there, and the error names its line."""
+    (tmp_path / "b.csv").write_bytes(b"1\n" * 100 + b"\xff\n")
+    batches = Recorded(str(tmp_path / "b.csv")).batches(0)
+    assert next(batches).bits.size == 100
+    with pytest.raises(ParameterError, match="line 101: outcomes must be 0 or 1"):
+        next(batches)
 
 
 def peak_of(source: Source) -> int:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dpsmc_audit.models.sources import Source
     from dpsmc_audit.stl import Formula
 
-__all__ = ["MODELS", "RELATIONS", "ModelKeys", "read_formula", "source_of"]
+__all__ = ["MODELS", "RELATIONS", "ModelKeys", "checked_formula", "read_formula", "source_of"]
 
 RELATIONS = {"gt": ">", "ge": ">=", "lt": "<", "le": "<="}
 _POWERTRAIN = (
@@ -88,6 +88,24 @@ def read_formula(formula: str | None, formula_file: str | None) -> Formula | Non
         return parse(text)
     except ParameterError as error:
         raise ParameterError(f"{formula_file}: {error}") from None
+
+
+def checked_formula(keys: ModelKeys, formula: str | None, formula_file: str | None) -> Formula | None:
+    """The formula that will be asked, without a look at any data; what is wrong with the keys is said here."""
+    keys.check()
+    given = read_formula(formula, formula_file)
+    if keys.name == "powertrain":
+        source = source_of(keys, given)
+        return getattr(source, "formula", None)
+    if keys.name == "recorded":
+        require(keys.path is not None, "model=recorded needs model.path, a file of outcomes or traces")
+        require(Path(f"{keys.path}").exists(), f"cannot read {keys.path}: No such file or directory")
+        require(keys.column is None or given is None, "model.column names outcomes: it has no meaning with a formula")
+    if keys.name == "python":
+        require(keys.target is not None, "model=python needs model.target=package.module:function")
+        require(given is not None or keys.step is None, "model.step is for traces: give a formula too")
+        require(given is None or keys.step is not None, "traces of model=python need model.step, their step in seconds")
+    return given
 
 
 def source_of(keys: ModelKeys, formula: Formula | None, p_phi: float | None = None, threads: int = 1) -> Source:

@@ -170,12 +170,11 @@ class Recorded:
         try:
             yield from self._parquet() if self._is_parquet else self._csv()
         except OSError as error:
-            raise ParameterError(f"cannot read {self.path}: {error.strerror or error}") from None
-        except UnicodeDecodeError:
-            raise ParameterError(f"{self.path} is not a text file") from None
+            raise SourceError(f"cannot read {self.path}", f": {error.strerror or error}") from None
 
     def _csv(self) -> Iterator[Record]:
-        with Path(self.path).open(encoding="utf-8-sig", newline="") as file:
+        # a byte that is no text is a bad value where it stands, and is met there: files are decoded in chunks
+        with Path(self.path).open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
             if self._columns is None:
                 for number, line in enumerate(file, start=1):
                     if line.strip():
@@ -203,9 +202,10 @@ class Recorded:
         try:
             file = parquet.ParquetFile(self.path)
         except pyarrow.ArrowInvalid as error:
-            raise ParameterError(f"{self.path} is not a Parquet file: {error}") from None
+            raise SourceError(f"{self.path} is not a Parquet file", f": {' '.join(f'{error}'.split())}") from None
         header = list(file.schema_arrow.names)
-        require(self._columns is not None or len(header) == 1, f"{self.path}: model.column must name one of {header}")
+        if self._columns is None and len(header) != 1:
+            raise SourceError(f"{self.path}: model.column must name one of its columns", f", {header}")
         wanted = [header[place] for place in self._places(header)] if self._columns is not None else header
         number = 0
         for part in file.iter_batches(batch_size=4096, columns=wanted):
@@ -217,7 +217,9 @@ class Recorded:
     def _places(self, header: list[str]) -> list[int]:
         for name in self._columns or []:
             known = ", ".join(header) or "none"
-            require(name in header, f"{self.path} has no column {name!r} (its columns: {known})")
+            if header.count(name) != 1:
+                what = "has no column" if name not in header else "has several columns"
+                raise SourceError(f"{self.path} {what} {name!r}", f" (its columns: {known})")
         return [header.index(name) for name in self._columns or []]
 
 

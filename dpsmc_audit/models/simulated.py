@@ -72,7 +72,10 @@ class PythonBits:
     function: Callable[..., Any] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "function", load_target("model.target", self.target))
+        try:
+            object.__setattr__(self, "function", load_target("model.target", self.target))
+        except ParameterError as error:
+            raise SourceError(f"model.target={self.target} cannot be used", f" ({error})") from error
         traces = self.formula is not None
         require(traces or self.step is None, "model.step is for traces: give a formula too")
         require(not traces or self.step is not None, "traces of model=python need model.step, their step in seconds")
@@ -84,7 +87,9 @@ class PythonBits:
         while True:
             try:
                 given = self.function(rng, BATCH)
-            except Exception as error:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
                 raise SourceError(f"model.target={self.target} failed", f": {said(error)}") from error
             if self.formula is None:
                 yield self._bits(given)

@@ -1,7 +1,10 @@
 """The boundary: private samples and noise go in, tau and a decision come out, and nothing else does.
 
-Whatever the samples' code prints, logs or warns of is dropped, and an error in it is replaced by words that hold
-nothing of the samples: its message, its traceback and the exceptions behind it stay inside.
+Whatever the samples' code prints, logs or warns of while the run lasts is dropped, by way of Python or of the standard
+streams, and an error in it is replaced by words that hold nothing of the samples: its message, its traceback and the
+exceptions behind it stay inside. The command ends its process at once after a release (`dpsmc_audit.__main__.command`),
+so that threads, exit handlers and finalisers of that code do not speak later. It is no sandbox: code that opens files,
+sockets or terminals of its own can write what it likes to them.
 """
 
 from __future__ import annotations
@@ -9,6 +12,8 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -48,12 +53,35 @@ class _Nowhere(io.TextIOBase):
 
 
 @contextlib.contextmanager
+def _closed_streams() -> Iterator[None]:
+    """Standard output and error lead nowhere, for C code and child processes too."""
+    kept = []
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        for stream in (1, 2):
+            with contextlib.suppress(OSError):
+                kept.append((stream, os.dup(stream)))
+                os.dup2(nowhere, stream)
+        yield
+    finally:
+        for stream, copy in kept:
+            os.dup2(copy, stream)
+            os.close(copy)
+        os.close(nowhere)
+
+
+@contextlib.contextmanager
 def _silence() -> Iterator[None]:
     """No output, no log, no warning of the code inside."""
-    before = logging.root.manager.disable
+    before, handlers = logging.root.manager.disable, logging.root.handlers[:]
     logging.disable(logging.CRITICAL)
+    logging.root.handlers[:] = []
     try:
         with (
+            _closed_streams(),
             contextlib.redirect_stdout(_Nowhere()),
             contextlib.redirect_stderr(_Nowhere()),
             warnings.catch_warnings(),
@@ -62,21 +90,22 @@ def _silence() -> Iterator[None]:
             warnings.simplefilter("ignore")
             yield
     finally:
+        logging.root.handlers[:] = handlers
         logging.disable(before)
 
 
 def sealed(run: Callable[[], Outcome]) -> Outcome:
     """Run in silence. Errors are raised afresh outside of their handlers, so that no chain leads back inside."""
     interrupted, reason = False, KEPT_BACK
-    try:
-        with _silence():
+    with _silence():  # errors are let go of in here: what they hold may speak when it is
+        try:
             return run()
-    except KeyboardInterrupt:
-        interrupted = True
-    except SourceError as error:
-        reason = error.place
-    except BaseException:
-        pass
+        except KeyboardInterrupt:
+            interrupted = True
+        except SourceError as error:
+            reason = error.place
+        except BaseException:
+            pass
     if interrupted:
         raise KeyboardInterrupt
     raise VerificationError(reason)
@@ -97,23 +126,23 @@ def run_once(
     >>> run_once(Sprt(0.73, 0.03, 0.05), NoNoise(), Bernoulli(1.0), 10**6, SeededEntropy(1))
     Outcome(tau=36, decision='H_null')
     """
-    grid = Grid.of(test, max_steps)
+    grid = Grid.of(test)
     excess = draw_excess(test, mechanism, grid, entropy, opendp=opendp)
     heads = entropy.below(2) == 1
     samples = source.batches(entropy.below(2**64))
     if excess <= grid.no_room:
         return Outcome(1, "H_null" if heads else "H_alt")
-    up, low = (min(bound + excess, 2**62) for bound in (grid.b_up, grid.b_low))
-    steps = ones = 0
+    up, low = grid.b_up + excess, grid.b_low + excess
+    steps = walk = 0  # whole numbers of any size; within a batch 64 bits are enough
     for batch in samples:
         bits = batch.bits[: max_steps - steps]
-        n, k = steps + np.arange(1, bits.size + 1), ones + np.cumsum(bits)
-        walk = k * grid.up - (n - k) * grid.down
-        out = (walk >= up) | (walk <= -low)
-        if np.any(out):
-            first = int(np.argmax(out))
-            return Outcome(int(n[first]), "H_null" if walk[first] >= up else "H_alt")
-        steps, ones = int(n[-1]), int(k[-1])
+        n, k = np.arange(1, bits.size + 1), np.cumsum(bits)
+        moved = k * grid.up - (n - k) * grid.down
+        above, below = moved >= min(up - walk, 2**62), moved <= max(-low - walk, -(2**62))
+        if np.any(above | below):
+            first = int(np.argmax(above | below))
+            return Outcome(steps + first + 1, "H_null" if above[first] else "H_alt")
+        steps, walk = steps + bits.size, walk + int(moved[-1])
         if steps >= max_steps:
             break
     return Outcome(steps, "undecided")

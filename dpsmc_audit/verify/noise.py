@@ -20,7 +20,7 @@ from dpsmc_audit.verify.entropy import Entropy
 
 __all__ = ["Grid", "bernoulli_exp", "discrete_laplace", "draw_excess", "geometric", "opendp_version"]
 
-MOST_BITS = 40
+BITS = 40
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Grid:
 
     Examples
     --------
-    >>> grid = Grid.of(Sprt(p=0.73, delta=0.01, alpha=0.01), max_steps=10**7)
+    >>> grid = Grid.of(Sprt(p=0.73, delta=0.01, alpha=0.01))
     >>> grid.bits, grid.up + grid.down == 2**grid.bits
-    (37, True)
+    (40, True)
     """
 
     bits: int
@@ -42,9 +42,9 @@ class Grid:
     b_low: int
 
     @classmethod
-    def of(cls, test: Sprt, max_steps: int) -> Self:
-        """As fine as 64-bit integers allow for walks of this length."""
-        bits = max(min(MOST_BITS, 61 - max_steps.bit_length()), 1)
+    def of(cls, test: Sprt) -> Self:
+        """So fine that a batch of samples stays within 64-bit integers."""
+        bits = BITS
         unit = test.step_sum / 2**bits
         up = round(Fraction(test.s_plus) / Fraction(test.step_sum) * 2**bits)
         return cls(bits, unit, up, 2**bits - up, round(test.b_up / unit), round(test.b_low / unit))

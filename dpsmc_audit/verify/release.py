@@ -22,7 +22,7 @@ SIGNS = {"gt": ">", "ge": ">=", "lt": "<", "le": "<="}
 def verify(
     test: Sprt,
     mechanism: Mechanism,
-    source: Source,
+    source: Source | Callable[[], Source],
     *,
     epsilon: float,
     negated: bool = False,
@@ -32,6 +32,7 @@ def verify(
 ) -> dict[str, Any]:
     """Run the test once on a source and return what may be released.
 
+    A function that makes the source is called behind the boundary: opening private data can tell of them too.
     A `seed` makes the run repeatable and the release worthless for privacy, which it then says. `announce` is told
     what the run will cost before it starts.
 
@@ -47,12 +48,13 @@ def verify(
     privacy = privacy_statement(test, mechanism, epsilon, negated=negated)
     if announce is not None:
         announce(announcement(test, mechanism, negated=negated))
-    grid = Grid.of(test, max_steps)
+    grid = Grid.of(test)
     opendp = opendp_version(test, mechanism, grid) if seed is None else None
     entropy: Entropy = SystemEntropy() if seed is None else SeededEntropy(seed)
-    counted = Negated(source) if negated else source
 
     def run() -> Outcome:
+        opened = source() if callable(source) else source
+        counted = Negated(opened) if negated else opened
         return run_once(test, mechanism, counted, max_steps, entropy, opendp=opendp is not None)
 
     tau, decision = sealed(run)
@@ -106,8 +108,8 @@ def sentences(release: dict[str, Any], p: float, relation: str) -> list[str]:
     else:
         lines.append(
             f"privacy: who knows no other sample learns of one sample what (epsilon, delta) = ({privacy['epsilon']:g}, "
-            f"{privacy['delta_at_epsilon']:.3g}) allows, worst over p_phi on a grid; total variation "
-            f"{privacy['total_variation']:.3g}"
+            f"{privacy['delta_at_epsilon']:.3g}) allows, at worst (p_phi = {privacy['worst_p_phi']:g}, sample "
+            f"{privacy['worst_sample']}); total variation {privacy['total_variation']:.3g}"
         )
     lines.append(f"protection from who knows every other sample: {privacy['informed_observer'].partition(':')[0]}")
     lines.append(f"composition: {privacy['composition']}")

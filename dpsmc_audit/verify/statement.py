@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from dpsmc_audit.mechanisms import Mechanism, NoNoise
+from dpsmc_audit.notions.informed import given_sequence
 from dpsmc_audit.notions.marginal import marginal_law
 from dpsmc_audit.profiles import Leakage
 from dpsmc_audit.sprt import ParameterError, Sprt
@@ -18,12 +21,21 @@ __all__ = ["expected_cost", "privacy_statement", "probabilities"]
 FRACTIONS = (0.25, 0.5, 0.75, 1.0)
 """Of the way from p - delta to 0 and from p + delta to 1. Nearer to p exact laws take long and are known less well."""
 
-ADJACENT = "two data sets that differ in one sample (its truth value); their length is public"
+SAMPLES, LONGEST = 400, 2_000_000
+"""Samples that are changed in turn where all others are alike, and how long such data may be."""
+
+ADJACENT = (
+    "two data sets that differ in one sample (its truth value); "
+    "their length, and where a sample cannot be read, are public"
+)
 UNDECIDED = (
     "a run that reaches the end of the data or max_steps releases that it did, and the number of samples; "
     "this is a function of (tau, decision), so the same numbers hold"
 )
-COMPOSITION = "another run on the same data is another release: epsilons, deltas and total variations add up"
+COMPOSITION = (
+    "another run on the same data is another release and adds to the loss; these numbers are those of one release, "
+    "and no bound is claimed for several"
+)
 INFORMED = (
     "none: to an observer who knows every other sample no law of L hides the last one on every sequence; "
     "on the worst sequence one result tells the sample (see experiments/counterexample.py)"
@@ -63,10 +75,42 @@ def _audits(test: Sprt, mechanism: Mechanism, epsilon: float) -> dict[float, tup
     return found
 
 
-def privacy_statement(test: Sprt, mechanism: Mechanism, epsilon: float, *, negated: bool = False) -> dict[str, Any]:
-    """What the exact audit of one released (tau, o) says, worst over the grid of p_phi; the first sample is changed.
+@dataclass(frozen=True)
+class _Case:
+    """What one release gives away of one sample: a case of which the statement takes the worst."""
 
-    With `negated`, p_phi is shown for the specification as it was given.
+    p_phi: float
+    entry: int
+    deltas: tuple[float, float]
+    total_variation: float
+
+
+@lru_cache(maxsize=8)
+def _alike(test: Sprt, mechanism: Mechanism, epsilon: float) -> tuple[_Case, ...]:
+    """There the law is known for every sample: the observer of one release then knows the others.
+
+    A later sample can be worse than the first: two-sided noise hides it least about where the run tends to stop.
+    """
+    levels, found = np.array([epsilon, 2.0 * epsilon]), []
+    top = float(mechanism.quantile(1.0 - 1e-9))
+    for bit, bound, step in ((0, test.b_low, test.s_minus), (1, test.b_up, test.s_plus)):
+        length = math.ceil(max(bound + top, 0.0) / step) + 2
+        if length > LONGEST:
+            continue
+        data = np.full(length, bit, np.int8)
+        for entry in np.unique(np.geomspace(1, length - 1, SAMPLES).astype(int)).tolist():
+            law = given_sequence(test, mechanism, data, [entry])
+            profile = law.profile(levels)
+            deltas = (profile.at(epsilon), profile.at(2.0 * epsilon))
+            found.append(_Case(float(bit), entry, deltas, law.total_variation))
+    return tuple(found)
+
+
+def privacy_statement(test: Sprt, mechanism: Mechanism, epsilon: float, *, negated: bool = False) -> dict[str, Any]:
+    """What the exact audit of one released (tau, o) says, at worst.
+
+    Over a grid of p_phi with the first sample changed, and over many samples where all others are alike (p_phi is 0 or
+    1), where a change shows the most. With `negated`, p_phi is shown for the specification as it was given.
 
     Examples
     --------
@@ -82,21 +126,27 @@ def privacy_statement(test: Sprt, mechanism: Mechanism, epsilon: float, *, negat
         return round(1.0 - p_phi, 6) if negated else p_phi
 
     found = {p_phi: audit[0] for p_phi, audit in audited.items() if audit is not None}
-    worst = max(found, key=lambda p_phi: found[p_phi].profile.at(epsilon), default=None)
+    cases = [
+        _Case(p_phi, 1, (each.profile.at(epsilon), each.profile.at(2.0 * epsilon)), each.total_variation)
+        for p_phi, each in found.items()
+    ] + list(_alike(test, mechanism, epsilon))
+    worst = max(cases, key=lambda case: case.deltas[0], default=None)
     numbers: dict[str, Any] = {"delta_at_epsilon": None, "delta_at_2_epsilon": None, "total_variation": None}
     if worst is not None:
         numbers = {
-            "delta_at_epsilon": max(leakage.profile.at(epsilon) for leakage in found.values()),
-            "delta_at_2_epsilon": max(leakage.profile.at(2.0 * epsilon) for leakage in found.values()),
-            "total_variation": max(leakage.total_variation for leakage in found.values()),
+            "delta_at_epsilon": worst.deltas[0],
+            "delta_at_2_epsilon": max(case.deltas[1] for case in cases),
+            "total_variation": max(case.total_variation for case in cases),
         }
     return {
         "adjacency": ADJACENT,
-        "observer": "sees this release alone and knows no other sample (exact audit, notion=marginal, entry=1)",
+        "observer": "sees this release alone and knows no other sample (exact audit, notion=marginal)",
+        "worst_over": "p_phi on a grid, the first sample changed; any sample of data that are all alike otherwise",
         "epsilon": epsilon,
         **numbers,
         "numerical_error": max((audit[1] for audit in audited.values() if audit is not None), default=None),
-        "worst_p_phi": None if worst is None else shown(worst),
+        "worst_p_phi": None if worst is None else shown(worst.p_phi),
+        "worst_sample": None if worst is None else worst.entry,
         "p_phi_grid": sorted(shown(p_phi) for p_phi in found),
         "p_phi_unknown": sorted(shown(p_phi) for p_phi in audited if p_phi not in found),
         "informed_observer": INFORMED if not isinstance(mechanism, NoNoise) else "none: there is no noise",
