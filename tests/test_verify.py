@@ -561,6 +561,18 @@ def test_below_is_answered_for_the_specification_as_it_was_given(run: Run, tmp_p
     assert result_in(tmp_path)["privacy"]["p_phi_grid"][0] == 0.0
 
 
+@pytest.mark.parametrize(
+    ("law", "delta", "sample"),
+    [(Exponential, 0.00992, 1), (Truncated, 0.00632, 353), (Laplace, 0.00491, 459)],
+)
+def test_the_statement_at_the_papers_parameters(law: Any, delta: float, sample: int) -> None:
+    """Two-sided noise is at its worst about where runs on uniform data stop, not at the first sample."""
+    test = Sprt(0.73, 0.01, 0.01)
+    said = privacy_statement(test, law.private(test, 0.01), 0.01)
+    assert said["delta_at_epsilon"] == pytest.approx(delta, abs=6e-6)
+    assert said["worst_sample"] == sample
+
+
 LOUD = """
 import atexit, logging, os, subprocess, sys, threading, time
 
