@@ -9,10 +9,11 @@ from benchmarks.figure1 import figure1_ratios
 from benchmarks.kernels import kernel_ratios
 from benchmarks.powertrain import powertrain_ratios
 from benchmarks.startup import startup_ratios
+from benchmarks.stl import stl_ratios
 
 
 def main() -> None:
-    ratios = kernel_ratios() | figure1_ratios() | powertrain_ratios() | startup_ratios()
+    ratios = kernel_ratios() | figure1_ratios() | powertrain_ratios() | stl_ratios() | startup_ratios()
     width = max(map(len, ratios))
     for name, (value, method) in ratios.items():
         print(f"{name:<{width}}  {value:8.2f}  {method}")
