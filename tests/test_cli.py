@@ -8,7 +8,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,32 +15,16 @@ import pytest
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 
-from dpsmc_audit import __main__ as cli
 from dpsmc_audit.config import read, register
+from tests.command import Run, runner
 
 TOP = Path(__file__).parent.parent
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
     """Run the command in this process, in an empty folder: exit code, standard output, standard error."""
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        GlobalHydra.instance().clear()
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
-        monkeypatch.setattr(sys, "argv", ["dpsmc_audit", *arguments])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as stop:
-            code = stop.code if isinstance(stop.code, int) else 1
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
+    return runner(monkeypatch, capsys, tmp_path)
 
 
 def results(folder: Path) -> list[dict[str, Any]]:

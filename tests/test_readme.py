@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.test_cli import Run, run
+from tests.command import Run
+from tests.test_cli import run
 
 __all__ = ["run"]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dpsmc_audit.mechanisms import Law, Mechanism, NoNoise
+from dpsmc_audit.models.keys import RELATIONS
 from dpsmc_audit.models.sources import Negated, Source
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.verify.boundary import Outcome, run_once, sealed
@@ -16,7 +17,6 @@ from dpsmc_audit.verify.statement import expected_cost, privacy_statement
 __all__ = ["announcement", "sentences", "verify"]
 
 INSECURE = "none: samples and noise were drawn from a seed (insecure=true); whoever knows it can repeat this run"
-SIGNS = {"gt": ">", "ge": ">=", "lt": "<", "le": "<="}
 
 
 def verify(
@@ -102,7 +102,7 @@ def sentences(release: dict[str, Any], p: float, relation: str) -> list[str]:
     said, privacy = release["decision"], release["privacy"]
     answer = {"H_null": "yes", "H_alt": "no"}.get(said, "undecided")
     name = "" if answer == said else f" ({said})"
-    lines = [f"is p_phi {SIGNS[relation]} {p:g}? {answer}{name} after tau = {release['tau']} samples"]
+    lines = [f"is p_phi {RELATIONS[relation]} {p:g}? {answer}{name} after tau = {release['tau']} samples"]
     if privacy["delta_at_epsilon"] is None:
         lines.append("privacy: nothing is known of one release at these parameters")
     else:
