@@ -522,8 +522,8 @@ def test_no_sample_of_uniform_data_leaks_more_than_is_stated(name: str) -> None:
             delta = max(np.maximum(a - np.exp(0.2) * b, 0.0).sum() for a, b in ((p, q), (q, p)))
             worst = max(worst, delta)
             first = max(first, delta) if entry == 1 else first
-            assert 0.5 * np.abs(p - q).sum() <= 1.02 * said["total_variation"] + 1e-6
-    assert worst <= 1.02 * said["delta_at_epsilon"] + 1e-6  # between the samples that are tried it moves by a percent
+            assert 0.5 * np.abs(p - q).sum() <= said["total_variation"] + 1e-8
+    assert worst <= said["delta_at_epsilon"] + 1e-8  # what runs on where the data end is 1e-9 at most
     assert (worst > 2.0 * first) == (name != "exponential")
 
 
@@ -563,7 +563,7 @@ def test_below_is_answered_for_the_specification_as_it_was_given(run: Run, tmp_p
 
 @pytest.mark.parametrize(
     ("law", "delta", "sample"),
-    [(Exponential, 0.00992, 1), (Truncated, 0.00632, 353), (Laplace, 0.00491, 459)],
+    [(Exponential, 0.00992, 1), (Truncated, 0.00634, 351), (Laplace, 0.00498, 1246)],
 )
 def test_the_statement_at_the_papers_parameters(law: Any, delta: float, sample: int) -> None:
     """Two-sided noise is at its worst about where runs on uniform data stop, not at the first sample."""

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsmc_audit.mechanisms import Mechanism, NoNoise
 from dpsmc_audit.notions.informed import given_sequence
@@ -21,8 +22,8 @@ __all__ = ["expected_cost", "privacy_statement", "probabilities"]
 FRACTIONS = (0.25, 0.5, 0.75, 1.0)
 """Of the way from p - delta to 0 and from p + delta to 1. Nearer to p exact laws take long and are known less well."""
 
-SAMPLES, LONGEST = 400, 2_000_000
-"""Samples that are changed in turn where all others are alike, and how long such data may be."""
+SAMPLES, MOST_BETWEEN, LONGEST = 400, 1_000, 2_000_000
+"""Samples changed in turn where all others are alike, more where that is worst, and how long such data may be."""
 
 ADJACENT = (
     "two data sets that differ in one sample (its truth value); "
@@ -98,11 +99,18 @@ def _alike(test: Sprt, mechanism: Mechanism, epsilon: float) -> tuple[_Case, ...
         if length > LONGEST:
             continue
         data = np.full(length, bit, np.int8)
-        for entry in np.unique(np.geomspace(1, length - 1, SAMPLES).astype(int)).tolist():
+
+        def case(entry: int, bit: int = bit, data: NDArray[np.int8] = data) -> _Case:
             law = given_sequence(test, mechanism, data, [entry])
             profile = law.profile(levels)
             deltas = (profile.at(epsilon), profile.at(2.0 * epsilon))
-            found.append(_Case(float(bit), entry, deltas, law.total_variation))
+            return _Case(float(bit), entry, deltas, law.total_variation)
+
+        tried = np.unique(np.geomspace(1, length - 1, SAMPLES).astype(int)).tolist()
+        cases = [case(entry) for entry in tried]
+        worst = max(range(len(tried)), key=lambda k: cases[k].deltas[0])
+        between = range(tried[max(worst - 1, 0)] + 1, tried[min(worst + 1, len(tried) - 1)])
+        found += cases + [case(entry) for entry in between[:MOST_BETWEEN] if entry not in tried]
     return tuple(found)
 
 
@@ -141,7 +149,7 @@ def privacy_statement(test: Sprt, mechanism: Mechanism, epsilon: float, *, negat
     return {
         "adjacency": ADJACENT,
         "observer": "sees this release alone and knows no other sample (exact audit, notion=marginal)",
-        "worst_over": "p_phi on a grid, the first sample changed; any sample of data that are all alike otherwise",
+        "worst_over": "p_phi on a grid, the first sample changed; many samples of data that are all alike otherwise",
         "epsilon": epsilon,
         **numbers,
         "numerical_error": max((audit[1] for audit in audited.values() if audit is not None), default=None),
