@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,6 +18,9 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from dpsmc_audit.config import Config, read, register
+from dpsmc_audit.interrupts import INTERRUPTED, end_soon_after_interrupt
+from dpsmc_audit.provenance import fingerprint
+from dpsmc_audit.report.files import FAILED, KEPT_NOTE, strict
 from dpsmc_audit.sprt import ParameterError, require
 
 INSIDE, BESIDE = Path(__file__).parent / "conf", Path(__file__).parent.parent / "conf"
@@ -29,20 +33,27 @@ TRACEBACK = "DPSMC_AUDIT_TRACEBACK"
 
 log = logging.getLogger("dpsmc_audit")
 
-_state = {"verify": False}
+_state: dict[str, Any] = {"verify": False, "interrupted": False, "checkpoint": None}
 
 
-def _run(config: Config, folder: Path) -> None:
-    """Do the task; write result.json; a single run prints its row."""
+def _run(config: Config, folder: Path, fingerprint: str) -> None:
+    """Do the task; write result.json, last of all files; a single run prints its row."""
+    from dpsmc_audit.checkpoints import Checkpoint
     from dpsmc_audit.report.files import RESULT, write_json
     from dpsmc_audit.report.tables import as_text, flatten
+    from dpsmc_audit.resume import seal
     from dpsmc_audit.tasks import run, warnings_for
 
     released = config.task.name == "verify"
     _state["verify"] = released
     require(not (released and _in_sweep()), "task=verify cannot be swept: each run adds to the loss of privacy")
-    result = run(config, folder)
-    write_json(folder / RESULT, result)
+    execution, every = config.backend.execution, config.backend.checkpoint
+    checkpoint = None if released or every is None else Checkpoint(folder, fingerprint, every)
+    _state["checkpoint"] = checkpoint
+    result = run(config, folder, replace(execution, checkpoint=checkpoint))
+    write_json(folder / RESULT, result if released else seal(result, fingerprint))
+    if checkpoint is not None:
+        checkpoint.clear()
     for note in warnings_for(config, result):
         log.warning(note)
         print(f"warning: {_where()}{note}", file=sys.stderr)
@@ -76,22 +87,26 @@ def _where() -> str:
 @hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
 def _job(composed: DictConfig) -> None:
     """One run, or one job of a sweep, which must not take the others down."""
+    from dpsmc_audit.report.files import write_text
+    from dpsmc_audit.resume import clean, take_over
+
     folder = Path(HydraConfig.get().runtime.output_dir)
     try:
-        for stale in (
-            "result.json",
-            "failed.txt",
-            "partial.json",
-        ):  # an older run's, which this one would seem to have made
-            (folder / stale).unlink(missing_ok=True)
-        _run(read(composed, HydraConfig.get().overrides.task), folder)
+        try:
+            config = read(composed, HydraConfig.get().overrides.task)
+            key = fingerprint(strict(config.parameters()), config.inputs())
+        except Exception:
+            clean(folder)
+            raise
+        if _in_sweep() and take_over(folder, Path(HydraConfig.get().sweep.dir), key):
+            write_text(folder / KEPT_NOTE, f"{HydraConfig.get().job.override_dirname}\n")
+            return
+        clean(folder)
+        _run(config, folder, key)
     except Exception as error:
         log.exception("this run failed")
         if not _in_sweep():
             _stop(error)
-        from dpsmc_audit.report.files import write_text
-        from dpsmc_audit.report.sweep import FAILED
-
         write_text(folder / FAILED, f"{_where()}{_line(error)}\n")
 
 
@@ -118,6 +133,7 @@ def _line(error: BaseException) -> str:
 def main() -> None:
     """Run; what is impossible ends in one clear line and a non-zero exit (HYDRA_FULL_ERROR=1: in a traceback)."""
     register()
+    logging.raiseExceptions = False  # a log that cannot be written (a full disk) is no second error
     os.environ[TRACEBACK] = os.environ.get("HYDRA_FULL_ERROR", "0")
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra lets its own exceptions through to here
     try:
@@ -126,19 +142,45 @@ def main() -> None:
         from dpsmc_audit.report.sweep import finish_interrupted
 
         finish_interrupted()
-        sys.exit("interrupted")
+        print(f"\n{_interrupted()}", file=sys.stderr)
+        _state["interrupted"] = True
+        sys.exit(INTERRUPTED)
     except Exception as error:
         _stop(error)
 
 
+def _interrupted() -> str:
+    """What was kept, and how to go on."""
+    from dpsmc_audit.report.sweep import interrupted_sweep
+
+    sweep, checkpoint = interrupted_sweep(), _state["checkpoint"]
+    if _state["verify"]:
+        return "interrupted: nothing is released"
+    if sweep is not None:
+        return f"interrupted: finished points are kept; go on with the same command and hydra.sweep.dir={_near(sweep)}"
+    if checkpoint is None or not checkpoint.kept:
+        return "interrupted: nothing was kept"
+    kept = ", ".join(f"{done} {stage}" for stage, done in checkpoint.kept.items())
+    return f"interrupted: kept {kept}; go on with the same command and hydra.run.dir={_near(checkpoint.folder)}"
+
+
+def _near(folder: Path) -> Path:
+    """As seen from here, if it is below."""
+    return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
+
+
 def command() -> NoReturn:
-    """The process of the command line; after a verification it ends at once, and nothing of the model speaks later."""
+    """The process of the command line.
+
+    After a verification it ends at once, and nothing of the model speaks later; after Ctrl-C too, whatever still runs.
+    """
+    end_soon_after_interrupt(_interrupted)
     code: int | str | None = 0
     try:
         main()
     except SystemExit as stop:
         code = stop.code
-    if not _state["verify"]:
+    if not _state["verify"] and not _state["interrupted"]:
         sys.exit(code)
     if isinstance(code, str):
         print(code, file=sys.stderr)

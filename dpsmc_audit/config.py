@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig, OmegaConf
 
 from dpsmc_audit.evidence.intervals import check_confidence
 from dpsmc_audit.evidence.verdict import METHODS
+from dpsmc_audit.execution import Backend, Execution
 from dpsmc_audit.mechanisms import Mechanism, mechanism_named
 from dpsmc_audit.models.keys import RELATIONS, ModelKeys, read_formula, source_of
 from dpsmc_audit.profiles import check_floor, epsilon_grid
@@ -21,7 +24,7 @@ from dpsmc_audit.sprt import ParameterError, Sprt, check_entries, check_probabil
 if TYPE_CHECKING:
     from dpsmc_audit.models.sources import Source
 
-__all__ = ["Config", "Engine", "Named", "Noise", "read", "register"]
+__all__ = ["BackendKeys", "Config", "Engine", "Named", "Noise", "read", "register"]
 
 KERNELS, ENGINES = ("jumps", "steps"), ("monte_carlo", "exact")
 SAMPLER_KEYS = ("sampler", "epsilon", "claimed_delta", "confidence", "runs", "seed", "method", "floor")
@@ -61,12 +64,33 @@ class Noise:
 
 @dataclass
 class Engine:
-    """How numbers are made; only `name` and `kernel` can change a result."""
+    """How numbers are made."""
 
     name: str = "monte_carlo"
     kernel: str = "jumps"
-    threads: int | None = None
-    block_size: int = 4_096
+
+
+@dataclass
+class BackendKeys:
+    """Where they are made; nothing of it can change a result."""
+
+    name: str = "threads"
+    workers: int | None = None
+    address: str | None = None
+    block_size: int | None = None
+    checkpoint: float | None = 10.0
+
+    @property
+    def count(self) -> int:
+        if self.workers is not None:
+            return self.workers
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+    @property
+    def execution(self) -> Execution:
+        every = self.checkpoint
+        require(every is None or 0.0 <= every < math.inf, f"backend.checkpoint must be seconds or null, got {every}")
+        return Execution(cast(Backend, self.name), self.count, self.address, self.block_size)
 
 
 @dataclass
@@ -104,6 +128,7 @@ class Config:
     notion: Named = field(default_factory=Named)
     model: ModelKeys = field(default_factory=ModelKeys)
     engine: Engine = field(default_factory=Engine)
+    backend: BackendKeys = field(default_factory=BackendKeys)
 
     def check(self) -> None:
         """Raise `ParameterError` for any value that no task can work with."""
@@ -116,6 +141,7 @@ class Config:
         """What concerns a user's mechanism too."""
         check_confidence(self.confidence)
         check_floor(self.floor)
+        _ = self.backend.execution
         require(self.runs >= 1, f"runs must be at least 1, got {self.runs}")
         require(0 <= self.seed < 2**64, f"seed must lie in [0, 2^64), got {self.seed}")
         require(self.method in METHODS, f"method must be one of {', '.join(METHODS)}, got {self.method}")
@@ -144,11 +170,6 @@ class Config:
         require(
             self.engine.kernel in KERNELS,
             f"engine.kernel must be one of {', '.join(KERNELS)}, got {self.engine.kernel}",
-        )
-        require(self.threads >= 1, f"engine.threads must be at least 1, got {self.threads}")
-        require(
-            1 <= self.engine.block_size <= 2**20,
-            f"engine.block_size must lie in [1, 2^20], got {self.engine.block_size}",
         )
 
     def _check_model(self) -> None:
@@ -210,9 +231,8 @@ class Config:
 
     @property
     def threads(self) -> int:
-        if self.engine.threads is not None:
-            return self.engine.threads
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        """That simulate traces, which are made in this process."""
+        return self.backend.count if self.backend.name == "threads" else 1
 
     def _public(self) -> dict[str, Any]:
         """What a release may say of its run: no seed, and no path, which can name whose data it holds."""
@@ -222,8 +242,19 @@ class Config:
         public |= {"task": self.task.name, "mechanism": self.mechanism.name, "model": self.model.name}
         return public | given | (noise if self.mechanism.name == "law" else {})
 
+    def inputs(self) -> dict[str, str]:
+        """What the result depends on beside the parameters: digests of the files and of the modules that are named."""
+        from dpsmc_audit.resume import content_of
+        from dpsmc_audit.targets import module_file
+
+        files = {"sequence": self.sequence, "formula_file": self.formula_file, "model_path": self.model.path}
+        modules = {"sampler": self.sampler, "model_target": self.model.target}
+        found = {name: Path(path) for name, path in files.items() if path is not None}
+        found |= {name: module_file(target) for name, target in modules.items() if target is not None}
+        return {name: content_of(path) for name, path in found.items()}
+
     def parameters(self) -> dict[str, Any]:
-        """What the result depends on: neither threads nor block size."""
+        """What the result depends on: not the backend."""
         values = asdict(self)
         if self.sampler is not None:
             return {"task": self.task.name} | {name: values[name] for name in SAMPLER_KEYS if name in values}
@@ -236,7 +267,7 @@ class Config:
         for group in ("task", "mechanism", "notion", "model"):
             values[group] = values[group]["name"]
         values["engine"], values["kernel"] = self.engine.name, self.engine.kernel
-        for name in ("study", "sampler", "claimed_delta", "insecure"):
+        for name in ("study", "sampler", "claimed_delta", "insecure", "backend"):
             del values[name]
         return values
 
@@ -268,7 +299,7 @@ def read(composed: DictConfig, given: Sequence[str] = ()) -> Config:
         check_seed_given(config.insecure, "seed" in keys or config.seed != Config.seed)
     if config.sampler is not None:
         for key in keys:
-            known = key in SAMPLER_KEYS or key in ("task", "sweep", "study") or key.startswith("hydra")
+            known = key in (*SAMPLER_KEYS, "task", "sweep", "study") or key.startswith(("hydra", "backend"))
             require(known, f"{key} has no meaning with sampler={config.sampler}: its runs are all that is audited")
         if "runs" not in keys:
             config.runs = SAMPLER_RUNS

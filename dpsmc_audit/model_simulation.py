@@ -166,7 +166,7 @@ def simulate_model(
             progress(int(i) + 1)
     p_phi = 1.0 - found.p_phi if negated else found.p_phi
     exact = exact_characteristics(test, mechanism, p_phi)
-    simulation = Simulation(test, mechanism, p_phi, Tally().plus(outcome), confidence, exact, 0.0)
+    simulation = Simulation(test, mechanism, p_phi, Tally.of(outcome), confidence, exact, 0.0)
     ends = _exact_between(test, mechanism, found.p_phi_ci, negated)
     return ModelSimulation(simulation, found, ends, streams.seconds_per_sample)
 

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from dpsmc_audit.checkpoints import Saved
 from dpsmc_audit.evidence.intervals import Interval, check_confidence, clopper_pearson, mean_interval
+from dpsmc_audit.execution import SERIAL, Execution, accumulate, cut
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks.averages import WorstErrors, exact_error, exact_mean, worst_errors
 from dpsmc_audit.walks.exact import Exact
-from dpsmc_audit.walks.monte_carlo import ALT, BLOCK_SIZE, NULL, UNFINISHED, Kernel, Runs, draw_block, draw_blocks
+from dpsmc_audit.walks.monte_carlo import (
+    ALT,
+    NULL,
+    UNFINISHED,
+    Kernel,
+    Runs,
+    block_size_for,
+    check_runs,
+    draw_block,
+    sum_of_squares,
+)
 
 __all__ = ["MAX_STEPS", "Characteristics", "Simulation", "Tally", "exact_characteristics", "simulate"]
 
@@ -31,18 +44,30 @@ class Tally:
     samples: int = 0
     squares: int = 0
 
-    def plus(self, runs: Runs) -> Tally:
-        """With a block of runs added. Squares are summed in halves of 20 bits, so that no sum overflows."""
-        high, low = runs.tau >> 20, runs.tau & 0xFFFFF
-        squares = (int(high @ high) << 40) + (int(high @ low) << 21) + int(low @ low)
-        return Tally(
-            self.runs + runs.tau.size,
-            self.null + int(np.count_nonzero(runs.decision == NULL)),
-            self.alt + int(np.count_nonzero(runs.decision == ALT)),
-            self.unfinished + int(np.count_nonzero(runs.decision == UNFINISHED)),
-            self.samples + int(runs.tau.sum()),
-            self.squares + squares,
-        )
+    @classmethod
+    def of(cls, runs: Runs) -> Tally:
+        """Of a block of runs."""
+        null, alt, unfinished = (int(np.count_nonzero(runs.decision == side)) for side in (NULL, ALT, UNFINISHED))
+        return cls(runs.tau.size, null, alt, unfinished, int(runs.tau.sum()), sum_of_squares(runs.tau))
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(*(getattr(self, part.name) + getattr(other, part.name) for part in fields(self)))
+
+
+class _Total:
+    """Blocks of runs added up."""
+
+    def __init__(self) -> None:
+        self.tally = Tally()
+
+    def add(self, tally: Tally) -> None:
+        self.tally += tally
+
+    def saved(self) -> Saved:
+        return asdict(self.tally)
+
+    def restore(self, saved: Saved) -> None:
+        self.tally = Tally(**{part.name: int(saved[part.name]) for part in fields(Tally)})
 
 
 @dataclass(frozen=True)
@@ -126,6 +151,7 @@ class Simulation:
             "unfinished": self.tally.unfinished,
             "decision": self.decision,
             **self.exact.as_dict(),
+            "steps": self.tally.samples,
             "seconds": self.seconds,
             "seconds_per_run": self.seconds / self.tally.runs,
         }
@@ -146,6 +172,13 @@ def exact_characteristics(test: Sprt, mechanism: Mechanism, p_phi: float) -> Cha
     return Characteristics(samples, error, worst_errors(test, mechanism))
 
 
+def _block(
+    test: Sprt, mechanism: Mechanism, p_phi: float, seed: int, max_steps: int, kernel: Kernel, first: int, count: int
+) -> Tally:
+    """Runs first, ..., first + count - 1, wherever this is called."""
+    return Tally.of(draw_block(test, mechanism, p_phi, first, count, seed=seed, max_steps=max_steps, kernel=kernel))
+
+
 def simulate(
     test: Sprt,
     mechanism: Mechanism,
@@ -156,12 +189,11 @@ def simulate(
     max_steps: int = MAX_STEPS,
     confidence: float = 0.99,
     kernel: Kernel = "jumps",
-    threads: int = 1,
-    block_size: int = BLOCK_SIZE,
+    execution: Execution = SERIAL,
 ) -> Simulation:
     """Simulate `runs` independent runs on samples that hold with probability `p_phi`.
 
-    The result is a function of the arguments up to `kernel`; `threads` and `block_size` only change how long it takes.
+    The result is a function of the arguments up to `kernel`; the `execution` only changes how long it takes.
 
     Examples
     --------
@@ -175,12 +207,11 @@ def simulate(
     True
     """
     check_confidence(confidence)
-    options: dict[str, Any] = {"seed": seed, "max_steps": max_steps, "threads": threads, "block_size": block_size}
-    blocks = draw_blocks(test, mechanism, p_phi, runs, kernel=kernel, **options)
+    check_runs(p_phi, runs, seed=seed, max_steps=max_steps, kernel=kernel)
+    work = partial(_block, test, mechanism, p_phi, seed, max_steps, kernel)
+    size = execution.block_size or block_size_for(test, mechanism, p_phi, max_steps)
     draw_block(test, mechanism, p_phi, 0, 1, seed=seed, max_steps=1, kernel=kernel)  # compiled before the clock starts
-    tally = Tally()
-    started = time.perf_counter()
-    for block in blocks:
-        tally = tally.plus(block)
-    seconds = time.perf_counter() - started
-    return Simulation(test, mechanism, p_phi, tally, confidence, exact_characteristics(test, mechanism, p_phi), seconds)
+    total, started = _Total(), time.perf_counter()
+    accumulate(work, lambda done: cut(runs, size, done), total, execution, "runs")
+    seconds, exact = time.perf_counter() - started, exact_characteristics(test, mechanism, p_phi)
+    return Simulation(test, mechanism, p_phi, total.tally, confidence, exact, seconds)

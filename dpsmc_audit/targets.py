@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from dpsmc_audit.sprt import ParameterError, require
 
-__all__ = ["load_target", "said"]
+__all__ = ["load_target", "module_file", "said"]
 
 
 def load_target(key: str, target: str) -> Callable[..., Any]:
@@ -37,6 +39,23 @@ def load_target(key: str, target: str) -> Callable[..., Any]:
         found = getattr(found, part)
     require(callable(found), f"{key}={target}: {name} is no function")
     return found  # type: ignore[no-any-return]
+
+
+def module_file(target: str) -> Path:
+    """Where the module of ``package.module:function`` lies; modules that it imports are not looked at.
+
+    Examples
+    --------
+    >>> module_file("json.decoder:JSONDecoder").name
+    'decoder.py'
+    """
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        found = find_spec(target.partition(":")[0])
+    except Exception:  # it cannot be imported: whoever needs it will say so
+        found = None
+    return Path(found.origin if found is not None and found.origin is not None else "")
 
 
 def said(error: BaseException) -> str:

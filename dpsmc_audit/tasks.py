@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from dpsmc_audit import paper
 from dpsmc_audit.config import Config
+from dpsmc_audit.execution import SERIAL, Execution
+from dpsmc_audit.provenance import provenance
 from dpsmc_audit.simulation import exact_characteristics, simulate
 from dpsmc_audit.sprt import require
 from dpsmc_audit.walks.averages import exact_mean, worst_errors
@@ -25,10 +28,14 @@ if TYPE_CHECKING:
 __all__ = ["TASKS", "run", "warnings_for"]
 
 
-def run(config: Config, folder: Path) -> dict[str, Any]:
+def run(config: Config, folder: Path, execution: Execution = SERIAL) -> dict[str, Any]:
     """The content of result.json; further files of the task go into the folder."""
     require(config.task.name in TASKS, f"task must be one of {', '.join(TASKS)}, got {config.task.name}")
-    return {"parameters": config.parameters(), **TASKS[config.task.name](config, folder)}
+    result = TASKS[config.task.name](config, folder, execution)
+    released = config.task.name == "verify"
+    steps = result.pop("steps", None)
+    made = provenance(None, None) if released else provenance(config.seed, steps)
+    return {"parameters": config.parameters(), **result, "provenance": made}
 
 
 def warnings_for(config: Config, result: dict[str, Any]) -> list[str]:
@@ -58,7 +65,7 @@ def warnings_for(config: Config, result: dict[str, Any]) -> list[str]:
     return notes
 
 
-def _estimate(config: Config, folder: Path) -> dict[str, Any]:
+def _estimate(config: Config, folder: Path, execution: Execution) -> dict[str, Any]:
     from dpsmc_audit.estimation import estimate
     from dpsmc_audit.report.figures import save
     from dpsmc_audit.report.progress import progress
@@ -84,30 +91,26 @@ def _simulate_model(config: Config) -> dict[str, Any]:
     return result | (paper.published(config.test, config.law, config.epsilon) if config.study == "table1" else {})
 
 
-def _simulate(config: Config, folder: Path) -> dict[str, Any]:
+def _simulate(config: Config, folder: Path, execution: Execution) -> dict[str, Any]:
     if not config.known:
         return _simulate_model(config)
     if config.engine.name == "exact":
         result = exact_characteristics(config.test, config.law, config.bernoulli).as_dict()
     else:
-        result = simulate(
-            config.test,
-            config.law,
-            config.bernoulli,
-            config.runs,
-            seed=config.seed,
-            max_steps=config.max_steps,
-            confidence=config.confidence,
-            kernel=cast(Kernel, config.engine.kernel),
-            threads=config.threads,
-            block_size=config.engine.block_size,
-        ).as_dict()
+        from dpsmc_audit.report.progress import progress
+
+        numbers: dict[str, Any] = {name: getattr(config, name) for name in ("seed", "max_steps", "confidence")}
+        numbers["kernel"] = cast(Kernel, config.engine.kernel)
+        with progress("runs", config.runs) as advance:
+            told = replace(execution, progress=advance)
+            found = simulate(config.test, config.law, config.bernoulli, config.runs, **numbers, execution=told)
+        result = found.as_dict()
     if config.study == "table1":
         result |= paper.compare(config.test, config.law, config.bernoulli, config.epsilon)
     return result
 
 
-def _verify(config: Config, folder: Path) -> dict[str, Any]:
+def _verify(config: Config, folder: Path, execution: Execution) -> dict[str, Any]:
     """The release; parameters that are no part of it (a seed, a path) stay here."""
     from dpsmc_audit.models.keys import checked_formula
     from dpsmc_audit.verify.release import verify
@@ -119,15 +122,15 @@ def _verify(config: Config, folder: Path) -> dict[str, Any]:
     return release | ({} if formula is None else {"formula": f"{formula}"})
 
 
-def _audit(config: Config, folder: Path) -> dict[str, Any]:
+def _audit(config: Config, folder: Path, execution: Execution) -> dict[str, Any]:
     if config.sampler is not None:
-        return _black_box(config, folder)
+        return _black_box(config, folder, execution)
     from dpsmc_audit.report.figures import save
     from dpsmc_audit.report.files import write_text
     from dpsmc_audit.report.observers import profile_figure
     from dpsmc_audit.report.tables import columns_csv
 
-    found, figure, name = AUDITS[config.notion.name](config)
+    found, figure, name = AUDITS[config.notion.name](config, execution)
     write_text(folder / "histogram.csv", columns_csv(found.histogram))
     write_text(folder / "profile.csv", columns_csv(found.leakage.profile))
     save(figure, folder / name, ("png",))
@@ -135,7 +138,7 @@ def _audit(config: Config, folder: Path) -> dict[str, Any]:
     return {**found.as_dict(), **_price(config)}
 
 
-def _black_box(config: Config, folder: Path) -> dict[str, Any]:
+def _black_box(config: Config, folder: Path, execution: Execution) -> dict[str, Any]:
     """A user's mechanism; if it fails, what was gathered is kept under a name that is no result's."""
     from dpsmc_audit.audits.black_box import SamplerError, audit_mechanism
     from dpsmc_audit.report.black_box import black_box_figure
@@ -153,7 +156,8 @@ def _black_box(config: Config, folder: Path) -> dict[str, Any]:
     try:
         with progress("runs", config.runs) as advance:
             claim = (config.epsilon, config.claimed_delta)
-            found = audit_mechanism(sampler, *claim, name=config.sampler, progress=advance, **numbers)
+            told = replace(execution, progress=advance)
+            found = audit_mechanism(sampler, *claim, name=config.sampler, execution=told, **numbers)
     except SamplerError as error:
         if error.partial is None:
             raise
@@ -194,8 +198,9 @@ def _asked(config: Config) -> dict[str, Any]:
     }
 
 
-def _expected(config: Config) -> tuple[AnyAudit, Figure, str]:
+def _expected(config: Config, execution: Execution) -> tuple[AnyAudit, Figure, str]:
     from dpsmc_audit.audits.expected import audit
+    from dpsmc_audit.audits.picture import BATCH
     from dpsmc_audit.report.figures import audit_figure
     from dpsmc_audit.report.progress import progress
 
@@ -203,14 +208,13 @@ def _expected(config: Config) -> tuple[AnyAudit, Figure, str]:
         "pairs": config.pairs,
         "draws": config.draws,
         "bin_width": config.bin_width,
-        "threads": config.threads,
     }
-    with progress("pairs", config.pairs) as advance:
-        found = audit(**_asked(config), **numbers, progress=advance)
+    with progress("pairs", config.pairs * -(-config.draws // BATCH)) as advance:
+        found = audit(**_asked(config), **numbers, execution=replace(execution, progress=advance))
     return found, audit_figure(found), "figure1"
 
 
-def _marginal(config: Config) -> tuple[AnyAudit, Figure, str]:
+def _marginal(config: Config, execution: Execution) -> tuple[AnyAudit, Figure, str]:
     from dpsmc_audit.audits.marginal import audit_marginal
     from dpsmc_audit.report.observers import marginal_figure
     from dpsmc_audit.report.progress import progress
@@ -219,32 +223,31 @@ def _marginal(config: Config) -> tuple[AnyAudit, Figure, str]:
         "runs": config.runs,
         "pairs": config.pairs,
         "bin_width": config.bin_width,
-        "threads": config.threads,
         "method": config.method,
     }
     with progress("runs", config.runs) as advance:
-        found = audit_marginal(**_asked(config), **numbers, progress=advance)
+        found = audit_marginal(**_asked(config), **numbers, execution=replace(execution, progress=advance))
     return found, marginal_figure(found), "marginal"
 
 
-def _informed(config: Config) -> tuple[AnyAudit, Figure, str]:
+def _informed(config: Config, execution: Execution) -> tuple[AnyAudit, Figure, str]:
     from dpsmc_audit.audits.informed import audit_informed
     from dpsmc_audit.report.observers import informed_figure
     from dpsmc_audit.report.progress import progress
 
     numbers: dict[str, Any] = {"sequence": config.sequence, "sequences": config.pairs}
     with progress("sequences", config.pairs) as advance:
-        found = audit_informed(**_asked(config), **numbers, progress=advance)
+        found = audit_informed(**_asked(config), **numbers, execution=replace(execution, progress=advance))
     return found, informed_figure(found), "informed"
 
 
-AUDITS: dict[str, Callable[[Config], tuple[AnyAudit, Figure, str]]] = {
+AUDITS: dict[str, Callable[[Config, Execution], tuple[AnyAudit, Figure, str]]] = {
     "expected": _expected,
     "marginal": _marginal,
     "informed": _informed,
 }
 
-TASKS: dict[str, Callable[[Config, Path], dict[str, Any]]] = {
+TASKS: dict[str, Callable[[Config, Path, Execution], dict[str, Any]]] = {
     "audit": _audit,
     "simulate": _simulate,
     "estimate": _estimate,

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from dpsmc_audit import Exponential, NoNoise, ParameterError, Sprt, audit
-from dpsmc_audit.audits import verdicts
+from dpsmc_audit.audits import picture
 from dpsmc_audit.audits.expected import auto_bin_width
-from dpsmc_audit.audits.verdicts import given_pairs_verdict, support_gap_evidence
+from dpsmc_audit.audits.picture import Picture
+from dpsmc_audit.audits.verdicts import support_gap_evidence
 from dpsmc_audit.evidence.bounds import Parts
 from dpsmc_audit.evidence.verdict import Verdict
 from dpsmc_audit.walks.pairs import PairSums
@@ -37,7 +38,7 @@ def test_sampled_audit_at_the_papers_size() -> None:
 
 def test_the_violation_is_found_on_its_own_in_99_of_100_seeds() -> None:
     options = {"max_steps": 10**7, "confidence": 0.99}
-    verdicts = [support_gap_evidence(PAPER, LAW, 0.84, (1,), 500, seed=s, **options).verdict for s in range(100)]  # type: ignore[arg-type]
+    verdicts = [support_gap_evidence(PAPER, LAW, 0.84, (1,), 500, seed=s, **options)[0].verdict for s in range(100)]  # type: ignore[arg-type]
     assert verdicts.count("violated") >= 99
 
 
@@ -46,7 +47,7 @@ def test_alarms_on_a_true_null_keep_to_their_level(p_phi: float, confidence: flo
     """Both members x_n = 1, independent sequences, 300 seeds: alarms within three sigma of the nominal rate."""
     options = {"max_steps": 10**7, "confidence": confidence, "bits": (1, 1), "shift": pairs}
     alarms = sum(
-        support_gap_evidence(PAPER, LAW, p_phi, (1,), pairs, seed=s, **options).verdict == "violated"  # type: ignore[arg-type]
+        support_gap_evidence(PAPER, LAW, p_phi, (1,), pairs, seed=s, **options)[0].verdict == "violated"  # type: ignore[arg-type]
         for s in range(300)
     )
     rate = 1 - confidence
@@ -111,7 +112,7 @@ def test_rare_sequences_do_not_make_false_alarms(
     exact = audit(test, law, p_phi, epsilon, entry=entry, engine="exact", bin_width=None)
     for seed in range(60):
         options = {"max_steps": 10**6, "confidence": 0.99, "seed": seed}
-        found = support_gap_evidence(test, law, p_phi, (entry,), pairs, **options)  # type: ignore[arg-type]
+        found, _ = support_gap_evidence(test, law, p_phi, (entry,), pairs, **options)  # type: ignore[arg-type]
         assert found.delta_lower <= exact.gap.mass + 1e-6
         assert pairs >= 200 or found.verdict == "consistent"
 
@@ -189,7 +190,13 @@ def test_what_chance_puts_outside_is_what_it_does_put_outside(epsilon: float, en
 
 def _sums(one: np.ndarray, zero: np.ndarray) -> PairSums:
     """Averages of a made-up group of a thousand pairs, by sorted L."""
-    return PairSums(np.arange(float(one.size)), np.array([[one, zero]]), np.array([1000]), 0)
+    return PairSums(np.arange(float(one.size)), np.array([[one, zero]]), np.array([1000]), 0, 0)
+
+
+def _given_pairs(one: np.ndarray, zero: np.ndarray, epsilon: float) -> Verdict | None:
+    found = Picture(140, seed=1)
+    found.add(_sums(one, zero))
+    return found.given_pairs(epsilon, 0.99, 0.01)
 
 
 def test_given_pairs_see_what_one_member_alone_can_reach() -> None:
@@ -197,17 +204,17 @@ def test_given_pairs_see_what_one_member_alone_can_reach() -> None:
     rng = np.random.default_rng(1)
     excess = np.sort(rng.exponential(300.0, 10_000))
     one, zero = ((1000 * (start + excess)).astype(np.int64) for start in (100.0, 104.5))
-    found = given_pairs_verdict(_sums(one, zero), 0.5, 0.99, 0.01, seed=1)
+    found = _given_pairs(one, zero, 0.5)
     assert found is not None
     assert found.verdict == "violated"
     assert found.witness is not None
     assert found.witness.name == "average < 104"
     assert found.witness.p0 == 0.0
     assert found.delta_lower < 1 - np.exp(-4.5 / 300)
-    same = given_pairs_verdict(_sums(one, one), 1e-6, 0.99, 0.01, seed=1)
+    same = _given_pairs(one, one, 1e-6)
     assert same is not None
     assert same.verdict == "consistent"
-    assert given_pairs_verdict(_sums(one[:19], zero[:19]), 0.5, 0.99, 0.01, seed=1) is None
+    assert _given_pairs(one[:19], zero[:19], 0.5) is None
 
 
 def test_given_pairs_are_split_at_random_and_not_by_the_order_of_l(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,9 +225,9 @@ def test_given_pairs_are_split_at_random_and_not_by_the_order_of_l(monkeypatch: 
         caught.append(parts)
         return Verdict("consistent", 0.0, 0.0, None)
 
-    monkeypatch.setattr(verdicts, "bounded_verdict", spy)
+    monkeypatch.setattr(picture, "bounded_verdict", spy)
     every = 1000 * np.arange(2000)
-    given_pairs_verdict(_sums(every, every), 0.5, 0.99, 0.01, seed=1)
+    _given_pairs(every, every, 0.5)
     places = caught[0].members[0][0].tau
     assert places.size == 200
     assert len(set(np.diff(places).tolist())) > 10

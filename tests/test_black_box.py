@@ -114,7 +114,11 @@ def test_decisions_have_no_meaning_here() -> None:
 
 @pytest.mark.parametrize("runs", [20, 64, 65, 1000, 10**6])
 def test_blocks_add_up(runs: int) -> None:
-    assert sum(count for _, count in _blocks(runs)) == runs
+    blocks = list(_blocks(runs))
+    assert sum(count for (_, count), _ in blocks) == runs
+    ends = [end for _, end in blocks]
+    assert ends == np.cumsum([count for (_, count), _ in blocks]).tolist()
+    assert list(_blocks(runs, begun=ends[0])) == blocks[1:]
 
 
 def _zeros(runs: int) -> np.ndarray:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsmc_audit.audits.informed import audit_informed
+from dpsmc_audit.execution import Execution
 from dpsmc_audit.mechanisms import Exponential, Laplace, Mechanism, NoNoise
 from dpsmc_audit.notions.informed import (
     average,
@@ -154,9 +155,20 @@ def test_revealed_on_average(delta: float, epsilon: float, p_phi: float, value: 
 def test_capped_sequences_are_counted_and_progress_is_told() -> None:
     told: list[int] = []
     law = Exponential.private(PAPER, 0.01)
-    found = average(PAPER, law, 0.84, [1], 3, np.array([0.0]), seed=1, max_steps=500, progress=told.append)
+    found = average(
+        PAPER,
+        law,
+        0.84,
+        [1],
+        3,
+        np.array([0.0]),
+        seed=1,
+        max_steps=500,
+        execution=Execution(block_size=2, progress=told.append),
+    )
     assert found.capped == 3
-    assert told == [1, 2, 3]
+    assert told == [2, 3]
+    assert found.steps == 3 * 2 * 500
 
 
 def test_noise_that_leaves_no_room_releases_the_coin() -> None:

@@ -8,18 +8,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsmc_audit.audits.marginal import audit_marginal, exact_verdict
-from dpsmc_audit.evidence.bounds import PARTS, bounded_verdict
+from dpsmc_audit.evidence.bounds import Parts, bounded_verdict
 from dpsmc_audit.evidence.events import outcome_code
 from dpsmc_audit.evidence.verdict import Method
+from dpsmc_audit.execution import Execution
 from dpsmc_audit.mechanisms import Exponential, Laplace, Mechanism, NoNoise, Truncated
 from dpsmc_audit.notions.informed import average
-from dpsmc_audit.notions.marginal import Counts, MarginalLaw, count_runs, marginal_law, smoothed_law
+from dpsmc_audit.notions.marginal import MarginalLaw, count_runs, marginal_law, smoothed_law
 from dpsmc_audit.profiles import privacy_profile
 from dpsmc_audit.sprt import ParameterError, Sprt
+from dpsmc_audit.walks.monte_carlo import derived, draw_runs
 from tests.statistics import chi_square
 from tests.strategies import epsilons, mechanisms, sprts
 
 PAPER = Sprt(0.73, 0.01, 0.01)
+TWO = Execution("threads", 2)
 LAW = Exponential.private(PAPER, 0.01)
 
 
@@ -81,7 +84,8 @@ def test_counted_and_smoothed_laws_follow_the_exact_one(
     exact = marginal_law(test, law, p_phi, chosen)
     if exact.scatter > 2e-3:
         return
-    counts = count_runs(test, law, p_phi, chosen, 5000, seed=5, max_steps=10**6).counts.sum(axis=0)
+    found = count_runs(test, law, p_phi, chosen, 5000, seed=5, max_steps=10**6).law()
+    counts = np.rint(5000 * np.array([found.p1, found.p0])).astype(np.int64)
     for seen, p in ((counts[0], exact.p1), (counts[1], exact.p0)):
         side, tau = np.nonzero(seen)
         repeats = seen[side, tau]
@@ -143,8 +147,8 @@ def test_the_sampled_audit_refutes_it_too_and_never_overclaims(method: Method) -
     exceeded (1 % each is allowed). The study below has a hundred seeds.
     """
     for seed in range(8):
-        counts = count_runs(PAPER, LAW, 0.84, (1,), 1_000_000, seed=seed, max_steps=10**7, threads=2)
-        found = bounded_verdict(counts.parts(), 0.01, 0.0, 0.99, method, floor=None)
+        counts = count_runs(PAPER, LAW, 0.84, (1,), 1_000_000, seed=seed, max_steps=10**7, execution=TWO)
+        found = bounded_verdict(counts.parts, 0.01, 0.0, 0.99, method, floor=None)
         assert found.epsilon_lower > 0.02
         assert found.witness is not None
         assert found.epsilon_lower <= judged_ratio(found.witness.name)
@@ -156,8 +160,8 @@ def test_the_sampled_audit_over_a_hundred_seeds(method: Method) -> None:
     """Refuted in at least 95 of 100, above the exact ratio of the judged event in at most one."""
     refuted, over = 0, 0
     for seed in range(100):
-        counts = count_runs(PAPER, LAW, 0.84, (1,), 1_000_000, seed=seed, max_steps=10**7, threads=2)
-        found = bounded_verdict(counts.parts(), 0.01, 0.0, 0.99, method, floor=None)
+        counts = count_runs(PAPER, LAW, 0.84, (1,), 1_000_000, seed=seed, max_steps=10**7, execution=TWO)
+        found = bounded_verdict(counts.parts, 0.01, 0.0, 0.99, method, floor=None)
         refuted += found.epsilon_lower > 0.02
         assert found.witness is not None
         over += found.epsilon_lower > judged_ratio(found.witness.name)
@@ -168,7 +172,7 @@ def test_the_sampled_audit_over_a_hundred_seeds(method: Method) -> None:
 
 def test_bets_refute_it_with_fewer_runs() -> None:
     """At any time: the audit stops with the claim's fall, and says after how many runs."""
-    found = audit_marginal(PAPER, LAW, 0.84, 0.01, runs=1_000_000, pairs=4, method="anytime", threads=2)
+    found = audit_marginal(PAPER, LAW, 0.84, 0.01, runs=1_000_000, pairs=4, method="anytime", execution=TWO)
     assert found.verdict.verdict == "violated"
     assert found.runs < 300_000
     assert f"after {found.runs} runs" in found.sentence
@@ -181,10 +185,9 @@ def test_alarms_on_a_true_null_keep_to_their_level(confidence: float) -> None:
     test = Sprt(0.73, 0.03, 0.05)
     law, alarms = Exponential.private(test, 0.3), 0
     for seed in range(400):
-        two = [count_runs(test, law, 0.84, (1,), 500, seed=2 * seed + k, max_steps=10**6).counts for k in (0, 1)]
-        size = max(counts.shape[3] for counts in two)
-        same = np.concatenate([np.pad(c[:, :1], ((0, 0), (0, 0), (0, 0), (0, size - c.shape[3]))) for c in two], axis=1)
-        verdict = bounded_verdict(Counts(same, 500).parts(), 1e-9, 0.0, confidence, floor=None)
+        two = [count_runs(test, law, 0.84, (1,), 500, seed=2 * seed + k, max_steps=10**6).parts for k in (0, 1)]
+        same = Parts((two[0].members[0], two[1].members[0]))
+        verdict = bounded_verdict(same, 1e-9, 0.0, confidence, floor=None)
         alarms += verdict.verdict == "violated"
     level = 1 - confidence
     assert alarms <= 400 * level + 3 * math.sqrt(400 * level * confidence)
@@ -221,17 +224,23 @@ def test_without_noise_there_is_nothing_to_compare_but_times() -> None:
 
 
 def test_counts_become_outcomes_by_part() -> None:
-    counts = Counts(np.arange(PARTS * 2 * 3 * 4).reshape(PARTS, 2, 3, 4), 0)
-    parts = counts.parts()
-    for part in range(PARTS):
-        for member in range(2):
-            found = parts.members[member][part]
-            assert found.runs == counts.counts[part, member].sum()
-            for side, decision in enumerate((1, 0, -1)):
-                for k in range(4):
-                    code = int(outcome_code(np.array([k + 1]), np.array([decision]))[0])
-                    seen = found.counts[found.codes == code].sum()
-                    assert seen == counts.counts[part, member, side, k]
+    """Twenty runs in a row: two, six and twelve of either member; the law is the shares of all."""
+    test, options = Sprt(0.73, 0.03, 0.05), {"seed": 3, "max_steps": 60}
+    counts = count_runs(test, Exponential.private(test, 0.5), 0.8, (1,), 500, **options)  # type: ignore[arg-type]
+    assert [[part.runs for part in member] for member in counts.parts.members] == [[50, 150, 300]] * 2
+    drawn = [
+        draw_runs(test, Exponential.private(test, 0.5), 0.8, 500, seed=int(derived(3, 5 + m)), max_steps=60,
+                  entries=(1,), bit=1 - m) for m in range(2)
+    ]  # fmt: skip
+    assert counts.samples == sum(int(runs.tau.sum()) for runs in drawn)
+    assert counts.unfinished == sum(int(np.sum(runs.decision == -1)) for runs in drawn)
+    law = counts.law()
+    for runs, shares in zip(drawn, (law.p1, law.p0), strict=True):
+        for side, decision in enumerate((1, 0, -1)):
+            for k in range(shares.shape[1]):
+                assert shares[side, k] * 500 == np.sum((runs.decision == decision) & (runs.tau == k + 1))
+    first = outcome_code(drawn[0].tau, drawn[0].decision)[np.arange(500) % 20 < 2]
+    assert np.repeat(counts.parts.members[0][0].codes, counts.parts.members[0][0].counts).tolist() == sorted(first)
 
 
 def test_where_the_exact_law_is_too_dear_the_sampled_audit_goes_on() -> None:
@@ -244,8 +253,11 @@ def test_where_the_exact_law_is_too_dear_the_sampled_audit_goes_on() -> None:
 
 @pytest.mark.parametrize("law", [LAW, Laplace(5.0, 2.0)])
 def test_results_depend_on_the_seed_alone(law: Mechanism) -> None:
-    first, second = (count_runs(PAPER, law, 0.84, (1,), 9000, seed=4, max_steps=10**6, threads=t) for t in (1, 3))
-    assert np.array_equal(first.counts, second.counts)
+    ways = (Execution(), Execution("threads", 3, block_size=700))
+    first, second = (count_runs(PAPER, law, 0.84, (1,), 9000, seed=4, max_steps=10**6, execution=way) for way in ways)
+    for one, other in zip(first.parts.members, second.parts.members, strict=True):
+        for a, b in zip(one, other, strict=True):
+            assert (a.codes.tolist(), a.counts.tolist()) == (b.codes.tolist(), b.counts.tolist())
 
 
 @pytest.mark.parametrize(

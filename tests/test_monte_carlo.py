@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from dpsmc_audit.execution import cut
 from dpsmc_audit.mechanisms import Exponential, NoNoise, mechanism_named
 from dpsmc_audit.sprt import ParameterError, Sprt
 from dpsmc_audit.walks import monte_carlo
 from dpsmc_audit.walks.laws import exact_law
-from dpsmc_audit.walks.monte_carlo import Kernel, derived, draw_block, draw_blocks, draw_runs
+from dpsmc_audit.walks.monte_carlo import Kernel, derived, draw_block, draw_runs
 from tests import twins
 from tests.statistics import chi_square
 from tests.strategies import epsilons, mechanisms, sprts
@@ -84,14 +85,14 @@ def test_the_chi_square_test_can_fail() -> None:
     assert chi_square(drawn.tau, drawn.decision, exact.null, exact.alt) < 1e-6
 
 
-@given(st.integers(0, 2**32), st.integers(1, 400), st.integers(1, 500), st.integers(1, 4), kernels)
+@given(st.integers(0, 2**32), st.integers(1, 400), st.integers(1, 500), kernels)
 @settings(max_examples=40)
-def test_results_depend_on_the_seed_alone(seed: int, runs: int, block_size: int, threads: int, kernel: Kernel) -> None:
+def test_results_depend_on_the_seed_alone(seed: int, runs: int, block_size: int, kernel: Kernel) -> None:
     test = Sprt(0.73, 0.03, 0.05)
     law = Exponential.private(test, 0.1)
     options = {"seed": seed, "max_steps": 10**6, "kernel": kernel}
     whole = draw_runs(test, law, 0.8, runs, **options)  # type: ignore[arg-type]
-    blocks = list(draw_blocks(test, law, 0.8, runs, threads=threads, block_size=block_size, **options))  # type: ignore[arg-type]
+    blocks = [draw_block(test, law, 0.8, *block, **options) for block, _ in cut(runs, block_size)]  # type: ignore[arg-type]
     assert np.concatenate([b.tau for b in blocks]).tolist() == whole.tau.tolist()
     assert np.concatenate([b.decision for b in blocks]).tolist() == whole.decision.tolist()
 
@@ -154,11 +155,10 @@ def test_no_two_paths_share_a_stream() -> None:
         ({"max_steps": 0}, "max_steps"),
         ({"seed": -1}, "seed"),
         ({"seed": 2**64}, "seed"),
-        ({"threads": 0}, "threads"),
         ({"p_phi": 1.1}, "p_phi"),
     ],
 )
 def test_impossible_requests_are_named(change: dict[str, float], word: str) -> None:
-    arguments = {"p_phi": 0.84, "runs": 10, "seed": 1, "max_steps": 10, "threads": 1} | change
+    arguments = {"p_phi": 0.84, "runs": 10, "seed": 1, "max_steps": 10} | change
     with pytest.raises(ParameterError, match=word):
         draw_runs(Sprt(0.73, 0.01, 0.01), NoNoise(), **arguments)  # type: ignore[arg-type]

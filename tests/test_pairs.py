@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpsmc_audit.execution import Execution
 from dpsmc_audit.mechanisms import Exponential
 from dpsmc_audit.sprt import ParameterError, Sprt
 from dpsmc_audit.walks.exact import exit_law
@@ -66,14 +68,22 @@ def test_one_pass_equals_brute_force_at_the_papers_parameters(entry: tuple[int, 
     assert few.sum(axis=0).tolist() == found.sums.sum(axis=0).tolist()
 
 
-@pytest.mark.parametrize("options", [{"threads": 2}, {"groups": 7}, {"groups": 1, "threads": 3}])
-def test_sums_do_not_depend_on_threads_or_groups(options: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"execution": Execution("threads", 2, block_size=4)},
+        {"groups": 7},
+        {"groups": 1, "execution": Execution("threads", 3, block_size=11)},
+    ],
+)
+def test_sums_do_not_depend_on_threads_or_groups(options: dict[str, Any]) -> None:
     test = Sprt(0.73, 0.03, 0.05)
     excess = draw_excess(Exponential.private(test, 0.1), 200, 1)
     one = pair_sums(test, 0.8, excess, 150, (2,), seed=4, max_steps=10**6)
-    other = pair_sums(test, 0.8, excess, 150, (2,), seed=4, max_steps=10**6, **options)  # type: ignore[arg-type]
+    other = pair_sums(test, 0.8, excess, 150, (2,), seed=4, max_steps=10**6, **options)
     assert one.sums.sum(axis=0).tolist() == other.sums.sum(axis=0).tolist()
     assert other.sizes.sum() == 150
+    assert other.steps == one.steps
 
 
 @pytest.mark.parametrize(("p_phi", "entry"), [(0.84, (1,)), (0.84, (30,)), (0.6, (1,)), (0.73, (5,)), (0.84, (1, 5))])

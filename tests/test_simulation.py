@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsmc_audit import Exponential, NoNoise, Sprt, simulate
+from dpsmc_audit.execution import Execution
 from dpsmc_audit.simulation import Tally
 from dpsmc_audit.walks.monte_carlo import Runs
 
@@ -23,7 +24,7 @@ LAW = Exponential.private(TEST, 0.1)
 def test_tallies_are_exact_integer_sums(blocks: list[list[tuple[int, int]]]) -> None:
     tally = Tally()
     for block in blocks:
-        tally = tally.plus(Runs(np.array([t for t, _ in block]), np.array([o for _, o in block], dtype=np.int8)))
+        tally += Tally.of(Runs(np.array([t for t, _ in block]), np.array([o for _, o in block], dtype=np.int8)))
     flat = [pair for block in blocks for pair in block]
     assert tally.samples == sum(t for t, _ in flat)
     assert tally.squares == sum(t * t for t, _ in flat)
@@ -32,11 +33,12 @@ def test_tallies_are_exact_integer_sums(blocks: list[list[tuple[int, int]]]) -> 
 
 
 @pytest.mark.parametrize(
-    "options", [{"threads": 2, "block_size": 500}, {"block_size": 1}, {"block_size": 77, "threads": 3}]
+    "execution",
+    [Execution("threads", 2, block_size=500), Execution(block_size=1), Execution("threads", 3, block_size=77)],
 )
-def test_threads_and_blocks_change_nothing(options: dict[str, int]) -> None:
+def test_threads_and_blocks_change_nothing(execution: Execution) -> None:
     reference = simulate(TEST, LAW, 0.84, 3000, seed=4)
-    assert simulate(TEST, LAW, 0.84, 3000, seed=4, **options) == reference  # type: ignore[arg-type]
+    assert simulate(TEST, LAW, 0.84, 3000, seed=4, execution=execution) == reference
     assert simulate(TEST, LAW, 0.84, 3000, seed=5) != reference
 
 

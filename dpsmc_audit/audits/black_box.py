@@ -7,27 +7,32 @@ sampler, and so is who the observer is: fix the other samples for one who knows 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.evidence.bounds import FEWEST, PARTS, Parts, bounded_verdict, part_of
+from dpsmc_audit.evidence.bounds import FEWEST, bounded_verdict
 from dpsmc_audit.evidence.events import LONGEST, Counted, joined, outcome_code
+from dpsmc_audit.evidence.gathered import Gathered, Outcomes
 from dpsmc_audit.evidence.intervals import check_confidence, percent
 from dpsmc_audit.evidence.verdict import METHODS, Method, Verdict
+from dpsmc_audit.execution import AHEAD, SERIAL, Execution, accumulate
 from dpsmc_audit.profiles import Event, check_floor
 from dpsmc_audit.sprt import ParameterError, require
 from dpsmc_audit.targets import said
+
+if TYPE_CHECKING:
+    from dpsmc_audit.checkpoints import Saved
+    from dpsmc_audit.evidence.anytime import Anytime
 
 __all__ = ["BlackBoxAudit", "Sampler", "SamplerError", "audit_mechanism"]
 
 IntArray = NDArray[np.int64]
 FIRST_BLOCK, LARGEST_BLOCK = 64, 65_536
-GATHERED = 16
-"""Blocks that are counted one by one before they are counted together."""
 
 
 class Sampler(Protocol):
@@ -129,16 +134,19 @@ class BlackBoxAudit:
         }
 
 
-def _blocks(runs: int) -> Iterator[tuple[int, int]]:
-    """(number of the block, its runs): small ones first, so that a quick rejection costs little.
+def _blocks(runs: int, begun: int = 0) -> Iterator[tuple[tuple[int, int], int]]:
+    """((number of the block, its runs), runs done after it), beyond what was `begun`.
+
+    Small ones come first, so that a quick rejection costs little.
 
     The first two are of one size: a sampler that brings its own seed returns the same runs for both.
     """
     done, number = 0, 0
     while done < runs:
         count = min(FIRST_BLOCK << min(max(number - 1, 0), 10), LARGEST_BLOCK, runs - done)
-        yield number, count
         done, number = done + count, number + 1
+        if done > begun:
+            yield (number - 1, count), done
 
 
 def _drawn(sampler: Sampler, name: str, x: int, runs: int, seed: int, block: int) -> IntArray:
@@ -178,72 +186,53 @@ def _column(call: str, what: str, values: Any, runs: int) -> IntArray:
     return whole
 
 
-class _Members:
-    """Draws blocks of either member, and notices a sampler that does not use its generator."""
+def _same_again(name: str, x: int, block: int, before: IntArray | None, codes: IntArray) -> None:
+    """A sampler that returns the runs of the block before does not use its generator."""
+    same = min(codes.size, FIRST_BLOCK)
+    if before is not None and np.array_equal(before[:same], codes[:same]) and np.unique(codes[:same]).size >= 8:
+        raise SamplerError(
+            f"sampler {name} returned the same runs again for x={x} (block {block}):"
+            " all its randomness must come from rng"
+        )
 
-    def __init__(self, sampler: Sampler, name: str, seed: int) -> None:
-        self.sampler, self.name, self.seed = sampler, name, seed
-        self._before: dict[int, IntArray] = {}
 
-    def draw(self, x: int, runs: int, block: int) -> IntArray:
-        """Outcome codes in random order: a sampler may sort or group its runs, parts and bets must not see that.
+def _block(sampler: Sampler, name: str, seed: int, block: int, runs: int) -> tuple[Outcomes, Outcomes]:
+    """A block of either member, in random order and as drawn (its beginning), wherever this is called.
 
-        A random order of independent runs is a sequence of independent runs.
-        """
-        codes = _drawn(self.sampler, self.name, x, runs, self.seed, block)
-        before, same = self._before.get(x), min(runs, FIRST_BLOCK)
-        if before is not None and np.array_equal(before[:same], codes[:same]) and np.unique(codes[:same]).size >= 8:
-            raise SamplerError(
-                f"sampler {self.name} returned the same runs again for x={x} (block {block}):"
-                " all its randomness must come from rng"
-            )
-        self._before[x] = codes
-        return np.random.default_rng([self.seed, 2 + x, block]).permutation(codes)
+    A sampler may sort or group its runs; parts and bets must not see that, and a random order of independent runs is
+    a sequence of independent runs.
+    """
+    drawn = {x: _drawn(sampler, name, x, runs, seed, block) for x in (1, 0)}
+    one, zero = (np.random.default_rng([seed, 2 + x, block]).permutation(drawn[x]) for x in (1, 0))
+    return Outcomes(one, zero), Outcomes(drawn[1][:FIRST_BLOCK], drawn[0][:FIRST_BLOCK])
 
 
 def _first(array: NDArray[Any], wrong: NDArray[np.bool_]) -> str:
     return f"{array[np.argmax(wrong)]}" if np.any(wrong) else f"{array[np.argmax(np.abs(array))]}"
 
 
-class _Evidence:
-    """Runs gathered so far, counted by part; for bets also the syndicate."""
+class _Evidence(Gathered):
+    """Runs gathered so far, checked to be new ones."""
 
-    def __init__(self, epsilon: float, delta: float, confidence: float, method: Method, floor: float) -> None:
-        self.claim = (epsilon, delta, confidence)
-        self.method, self.floor = method, floor
-        self.runs = 0
-        self._parts: list[list[list[Counted]]] = [[[] for _ in range(PARTS)] for _ in range(2)]
-        self._bets = None
-        if method == "anytime":
-            from dpsmc_audit.evidence.anytime import Anytime
+    def __init__(self, name: str, bets: Anytime | None) -> None:
+        super().__init__(bets)
+        self.name, self.blocks = name, 0
+        self._before: Outcomes | None = None
 
-            self._bets = Anytime(*self.claim)
+    def add(self, block: tuple[Outcomes, Outcomes]) -> bool:  # type: ignore[override]
+        shuffled, drawn = block
+        for x, codes in ((1, drawn.one), (0, drawn.zero)):
+            before = None if self._before is None else (self._before.one if x == 1 else self._before.zero)
+            _same_again(self.name, x, self.blocks, before, codes)
+        self._before, self.blocks = drawn, self.blocks + 1
+        return super().add(shuffled)
 
-    def add(self, one: IntArray, zero: IntArray) -> bool:
-        """With a block of either member; True if no more are needed."""
-        over = False
-        if self._bets is not None:
-            before = self._bets.pairs
-            over = self._bets.update(one, zero)
-            used = self._bets.pairs - before
-            one, zero = one[:used], zero[:used]
-        part = part_of(self.runs, one.size)
-        for member, codes in zip(self._parts, (one, zero), strict=True):
-            for k in range(PARTS):
-                member[k].append(Counted.of(codes[part == k]))
-                if len(member[k]) >= GATHERED:
-                    member[k] = [joined(member[k])]
-        self.runs += one.size
-        return over
+    def saved(self) -> Saved:
+        return super().saved() | {"blocks": self.blocks}
 
-    def parts(self) -> Parts:
-        one, zero = (tuple(joined(part) for part in member) for member in self._parts)
-        return Parts((one, zero))
-
-    def verdict(self) -> Verdict:
-        if self._bets is not None:
-            return self._bets.verdict(self.floor)
-        return bounded_verdict(self.parts(), *self.claim, method=self.method, floor=self.floor)
+    def restore(self, saved: Saved) -> None:
+        super().restore(saved)
+        self.blocks = int(saved["blocks"])
 
 
 def audit_mechanism(
@@ -257,7 +246,7 @@ def audit_mechanism(
     method: Method = "split",
     floor: float = 0.01,
     name: str | None = None,
-    progress: Callable[[int], None] | None = None,
+    execution: Execution = SERIAL,
 ) -> BlackBoxAudit:
     """Audit the claim that a mechanism is (epsilon, delta)-differentially private in one bit, from its runs alone.
 
@@ -289,24 +278,26 @@ def audit_mechanism(
     require(runs >= FEWEST, f"runs must be at least {FEWEST}, got {runs}")
     require(0 <= seed < 2**64, f"seed must lie in [0, 2^64), got {seed}")
     known = name or str(getattr(sampler, "__name__", type(sampler).__name__))
-    members = _Members(sampler, known, int(seed))
-    started, evidence = time.perf_counter(), _Evidence(claimed_epsilon, claimed_delta, confidence, method, floor)
+    bets = None
+    if method == "anytime":
+        from dpsmc_audit.evidence.anytime import Anytime
+
+        bets = Anytime(claimed_epsilon, claimed_delta, confidence)
+    started, evidence = time.perf_counter(), _Evidence(known, bets)
 
     def audit() -> BlackBoxAudit:
         parts = evidence.parts()
+        claim = (claimed_epsilon, claimed_delta, confidence)
+        verdict = bounded_verdict(parts, *claim, method, floor) if bets is None else bets.verdict(floor)
         seen = Histogram.of(*parts.part(0, 1, 2))
-        claim = (claimed_epsilon, claimed_delta, confidence, method)
-        numbers = (evidence.runs, evidence.verdict(), seen, time.perf_counter() - started)
-        return BlackBoxAudit(known, *claim, *numbers)
+        return BlackBoxAudit(known, *claim, method, evidence.runs, verdict, seen, time.perf_counter() - started)
 
-    for block, count in _blocks(runs):
-        try:
-            one, zero = (members.draw(x, count, block) for x in (1, 0))
-        except SamplerError as error:
-            error.partial = audit() if evidence.runs >= FEWEST else None
-            raise
-        if evidence.add(one, zero):
-            break
-        if progress is not None:
-            progress(evidence.runs)
+    if execution.backend == "threads":
+        execution = replace(execution, backend="serial")  # a user's function need not bear to be called twice at once
+    work, ahead = partial(_block, sampler, known, int(seed)), 2 if bets is not None else AHEAD
+    try:
+        accumulate(work, lambda done: _blocks(runs, done), evidence, execution, "runs", ahead)
+    except SamplerError as error:
+        error.partial = audit() if evidence.runs >= FEWEST else None
+        raise
     return audit()

@@ -10,23 +10,23 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.audits.claims import Claim, Engine, checked
+from dpsmc_audit.audits.picture import BATCH, Picture, outside_by_chance
 from dpsmc_audit.audits.verdicts import (
     Histogram,
     exact_histogram,
     exact_verdict,
-    given_pairs_verdict,
-    sampled_histogram,
     support_gap_evidence,
 )
 from dpsmc_audit.evidence.verdict import Verdict
+from dpsmc_audit.execution import SERIAL, Execution
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.notions.expected import (
     ExpectedLaw,
@@ -58,6 +58,7 @@ class Audit(Claim):
     gap: SupportGap
     by_chance: float | None
     unfinished: int
+    steps: int
     exact: Verdict
     leakage: Leakage
     start_1: float
@@ -115,6 +116,7 @@ class Audit(Claim):
             **self.leakage.as_dict(self.epsilon),
             "numerical_error": self.numerical_error,
             "unfinished": self.unfinished,
+            "steps": self.steps,
             "seconds": self.seconds,
         }
 
@@ -158,10 +160,9 @@ def audit(
     seed: int = 1,
     max_steps: int = 10_000_000,
     confidence: float = 0.99,
-    threads: int = 1,
     floor: float = 0.01,
     epsilons: Sequence[float] | None = None,
-    progress: Callable[[int], None] | None = None,
+    execution: Execution = SERIAL,
 ) -> Audit:
     """Audit the claim that the mechanism is `epsilon`-expectedly differentially private in termination time.
 
@@ -198,16 +199,40 @@ def audit(
     }
     if engine == "exact":
         common |= {"verdict": exact, "histogram": exact_histogram(law, epsilon), "gap": law.gap}
-        common |= {"given_pairs": None, "by_chance": None, "unfinished": 0, "seconds": time.perf_counter() - started}
-        return Audit(**claim.parts(), **common)
-    excess = draw_excess(mechanism, draws, seed)
-    options: dict[str, Any] = {"seed": seed, "max_steps": max_steps}
-    sums = pair_sums(test, p_phi, excess, pairs, entries, threads=threads, progress=progress, **options)
-    histogram, chance = sampled_histogram(sums, law, width, epsilon, confidence, seed)
-    verdict = support_gap_evidence(test, mechanism, p_phi, entries, pairs, confidence=confidence, **options)
-    means = sums.means()[:, 0]
-    gap = SupportGap(float(means.min()), float(means.max()), verdict.delta_lower)
-    common |= {"verdict": verdict, "histogram": histogram, "gap": gap}
-    common |= {"given_pairs": given_pairs_verdict(sums, epsilon, confidence, floor, seed)}
-    common |= {"by_chance": chance, "unfinished": sums.unfinished, "seconds": time.perf_counter() - started}
-    return Audit(**claim.parts(), **common)
+        common |= {"given_pairs": None, "by_chance": None, "unfinished": 0, "steps": 0}
+        return Audit(**claim.parts(), **common, seconds=time.perf_counter() - started)
+    options: dict[str, Any] = {"seed": seed, "max_steps": max_steps, "execution": execution}
+    picture = _picture(test, mechanism, p_phi, entries, pairs, draws, width, **options)
+    verdict, steps = support_gap_evidence(test, mechanism, p_phi, entries, pairs, confidence=confidence, **options)
+    gap = SupportGap(float(picture.start.min()), float(picture.start.max()), verdict.delta_lower)
+    common |= {"verdict": verdict, "histogram": picture.histogram(law, epsilon, confidence), "gap": gap}
+    common |= {"given_pairs": picture.given_pairs(epsilon, confidence, floor), "steps": picture.steps + steps}
+    common |= {"by_chance": outside_by_chance(law, draws, epsilon, seed), "unfinished": picture.unfinished}
+    return Audit(**claim.parts(), **common, seconds=time.perf_counter() - started)
+
+
+def _picture(
+    test: Sprt,
+    mechanism: Mechanism,
+    p_phi: float,
+    entries: tuple[int, ...],
+    pairs: int,
+    draws: int,
+    width: int,
+    *,
+    seed: int,
+    max_steps: int,
+    execution: Execution,
+) -> Picture:
+    """The draws of L in batches, all of them on the same pairs; finished batches are kept by the checkpoint."""
+    picture, checkpoint = Picture(width, seed), execution.checkpoint
+    begun = 0 if checkpoint is None else checkpoint.restore("picture", picture)
+    for first in range(begun, draws, BATCH):
+        excess = draw_excess(mechanism, min(BATCH, draws - first), seed, first)
+        place, stage = replace(execution, progress=execution.told_after(first // BATCH * pairs)), f"pairs{first}"
+        options: dict[str, Any] = {"seed": seed, "max_steps": max_steps, "execution": place, "stage": stage}
+        picture.add(pair_sums(test, p_phi, excess, pairs, entries, **options))
+        if checkpoint is not None and draws > BATCH:
+            checkpoint.save("picture", picture.draws, picture)
+            checkpoint.drop(stage)
+    return picture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from dpsmc_audit.audits.claims import Claim, Engine, checked
 from dpsmc_audit.audits.verdicts import log_ratio
 from dpsmc_audit.evidence.means import BoundedMean
 from dpsmc_audit.evidence.verdict import Verdict
+from dpsmc_audit.execution import SERIAL, Execution
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.notions.informed import InformedAverage, InformedLaw, average, given_sequence
 from dpsmc_audit.notions.sequences import oscillating_sequence, read_sequence
@@ -114,6 +115,7 @@ class InformedAudit(Claim):
             "shown_largest_finite_log_ratio": self.law.worst_ratio,
             "shown_running": {"x_n = 1": one, "x_n = 0": zero},
             "oscillating_total_variation": None if self.oscillating is None else self.oscillating.total_variation,
+            "steps": None if averages is None else averages.steps,
             "seconds": self.seconds,
         }
 
@@ -159,7 +161,7 @@ def audit_informed(
     confidence: float = 0.99,
     floor: float = 0.01,
     epsilons: Sequence[float] | None = None,
-    progress: Callable[[int], None] | None = None,
+    execution: Execution = SERIAL,
 ) -> InformedAudit:
     """Audit standard differential privacy: all samples but the entries are known, only L is random.
 
@@ -186,7 +188,7 @@ def audit_informed(
         message = "notion=informed averages over drawn sequences: use engine=monte_carlo, or give sequence=FILE"
         require(engine != "exact", message)
         options: dict[str, Any] = {"seed": seed, "max_steps": max_steps, "confidence": confidence}
-        averages = average(test, mechanism, p_phi, entries, sequences, grid, progress=progress, **options)
+        averages = average(test, mechanism, p_phi, entries, sequences, grid, execution=execution, **options)
         law, shown = averages.worst, f"random sequence {averages.worst_path}, the worst of {sequences}"
         leakage = Leakage(averages.profile, averages.total_variation.mean, best_outcome(law, floor))
     made = _oscillating(test, mechanism, entries) if sequence is None else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from dpsmc_audit.audits.verdicts import log_ratio
 from dpsmc_audit.evidence.bounds import FEWEST, bounded_verdict
 from dpsmc_audit.evidence.intervals import lower_ends, upper_ends
 from dpsmc_audit.evidence.verdict import METHODS, Method, Verdict
+from dpsmc_audit.execution import SERIAL, Execution
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.notions.marginal import (
     NAMES,
@@ -83,6 +84,7 @@ class MarginalAudit(Claim):
     leakage_from: str
     numerical_error: float
     unfinished: int
+    steps: int
     seconds: float = field(compare=False)
 
     @property
@@ -125,6 +127,7 @@ class MarginalAudit(Claim):
             "exact": None if self.exact is None else self.exact.as_dict(),
             "numerical_error": self.numerical_error,
             "unfinished": self.unfinished,
+            "steps": self.steps,
             "seconds": self.seconds,
         }
 
@@ -250,11 +253,10 @@ def audit_marginal(
     seed: int = 1,
     max_steps: int = 10_000_000,
     confidence: float = 0.99,
-    threads: int = 1,
     method: Method = "split",
     floor: float = 0.01,
     epsilons: Sequence[float] | None = None,
-    progress: Callable[[int], None] | None = None,
+    execution: Execution = SERIAL,
 ) -> MarginalAudit:
     """Audit the claim that one released (tau, o) is `epsilon`-private for an observer who does not know the others.
 
@@ -289,15 +291,14 @@ def audit_marginal(
     if engine == "exact":
         assert law is not None
         width = bin_width or auto_width(law.p1, law.p0)
-        found |= {"verdict": exact, "histogram": exact_histogram(law, width, epsilon), "unfinished": 0}
+        found |= {"verdict": exact, "histogram": exact_histogram(law, width, epsilon), "unfinished": 0, "steps": 0}
         found |= {"leakage": law.leakage(grid, floor), "leakage_from": "exact"}
         return MarginalAudit(**claim.parts(), **found, seconds=time.perf_counter() - started)
     options: dict[str, Any] = {"seed": seed, "max_steps": max_steps}
     bets = _bets(epsilon, confidence) if method == "anytime" else None
-    several: dict[str, Any] = {"threads": threads, "bets": bets, "progress": progress}
-    counts = count_runs(test, mechanism, p_phi, entries, runs, **several, **options)
+    counts = count_runs(test, mechanism, p_phi, entries, runs, bets=bets, execution=execution, **options)
     if bets is None:
-        verdict = bounded_verdict(counts.parts(), epsilon, 0.0, confidence, method, floor)
+        verdict = bounded_verdict(counts.parts, epsilon, 0.0, confidence, method, floor)
     else:
         verdict = bets.verdict(floor)
     verdict = _in_words_of_the_test(verdict)
@@ -312,6 +313,7 @@ def audit_marginal(
         "leakage": known.leakage(grid, floor),
         "leakage_from": "sampled" if law is None else "exact",
         "unfinished": counts.unfinished,
+        "steps": counts.samples + smooth.steps,
     }
     return MarginalAudit(**claim.parts(), **found, seconds=time.perf_counter() - started)
 

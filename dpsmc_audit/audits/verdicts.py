@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from statistics import NormalDist
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.evidence.bounds import FEWEST, PARTS, Parts, bounded_verdict, part_of
-from dpsmc_audit.evidence.events import Counted, outcome_code
 from dpsmc_audit.evidence.intervals import student_quantile
 from dpsmc_audit.evidence.verdict import Verdict
+from dpsmc_audit.execution import SERIAL, Execution, accumulate, cut
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.notions.expected import ExpectedLaw
 from dpsmc_audit.profiles import Event, factor
 from dpsmc_audit.sprt import Sprt
-from dpsmc_audit.walks.pairs import PairSums, pair_times
+from dpsmc_audit.walks.monte_carlo import sum_of_squares
+from dpsmc_audit.walks.pairs import pair_times, pairs_in_a_block
+
+if TYPE_CHECKING:
+    from dpsmc_audit.checkpoints import Saved
 
 __all__ = [
     "Histogram",
     "exact_histogram",
     "exact_verdict",
-    "given_pairs_verdict",
     "log_ratio",
-    "sampled_histogram",
     "support_gap_evidence",
 ]
 
@@ -42,8 +43,6 @@ _NOTHING = 1e-12
 FEWEST_PAIRS = 200
 """A sampled verdict needs this many pairs: its bound is asymptotic, and rare sequences need a chance to show."""
 
-REPLICATES = 200
-SIMULATED = 2000
 CANDIDATES = 17
 
 
@@ -125,110 +124,73 @@ def exact_histogram(law: ExpectedLaw, epsilon: float) -> Histogram:
 # --- sampled --------------------------------------------------------------------------------------------------------
 
 
-def sampled_histogram(
-    sums: PairSums, law: ExpectedLaw, width: int, epsilon: float, confidence: float, seed: int
-) -> tuple[Histogram, float]:
-    """Shares of the draws of L by the bin their average falls in, for both members, and what chance puts outside.
+@dataclass(frozen=True)
+class _Differences:
+    """Sums over pairs of tau(late member, smallest L) - tau(early member, L): [early][L], and those of squares."""
 
-    Intervals are percentiles of a bootstrap that draws both the groups of pairs and the draws of L anew, so that they
-    know of the finite number of either.
-    """
-    first = int(sums.means().min() // width)
-    count = int(sums.means().max() // width) - first + 1
-    lo = width * np.arange(first, first + count, dtype=np.float64)
-    p1, p0 = _shares(sums.means(), None, first, count, width)
-    ratio = log_ratio(p1, p0)
-    rng = np.random.default_rng([seed, 3])
-    replicates = np.array([_replicate(sums, rng, first, count, width) for _ in range(REPLICATES)])
-    tail = 0.5 * (1.0 - confidence)
-    with np.errstate(invalid="ignore"):
-        low, high = np.nanquantile(
-            np.nan_to_num(replicates, nan=0.0, posinf=1e9, neginf=-1e9), [tail, 1.0 - tail], axis=0
+    pairs: int
+    sums: list[list[int]]
+    squares: list[list[int]]
+    steps: int
+
+    def mean_and_error(self, early: int) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard error for each L."""
+        n = self.pairs
+        means = [total / n for total in self.sums[early]]
+        both = zip(self.sums[early], self.squares[early], strict=True)
+        errors = [math.sqrt((n * square - total * total) / (n * n * (n - 1))) for total, square in both]
+        return np.array(means), np.array(errors)
+
+
+def _differences(
+    test: Sprt,
+    p_phi: float,
+    excess: FloatArray,
+    entries: tuple[int, ...],
+    seed: int,
+    max_steps: int,
+    bits: tuple[int, int],
+    shift: int,
+    first: int,
+    count: int,
+) -> _Differences:
+    """Of pairs first, ..., first + count - 1, wherever this is called."""
+    options = {"seed": seed, "max_steps": max_steps, "shift": shift}
+    tau = pair_times(test, p_phi, excess, first, count, entries, bits=bits, **options)
+    each = [tau[:, 1 - early, :1] - tau[:, early, :] for early in (0, 1)]
+    sums = [found.sum(axis=0).tolist() for found in each]
+    squares = [[sum_of_squares(np.ascontiguousarray(column)) for column in found.T] for found in each]
+    return _Differences(count, sums, squares, int(tau.max(axis=2).sum()))
+
+
+class _TotalDifferences:
+    """Blocks of pairs added up."""
+
+    def __init__(self, candidates: int) -> None:
+        self.total = _Differences(0, [[0] * candidates] * 2, [[0] * candidates] * 2, 0)
+
+    def add(self, block: _Differences) -> None:
+        def added(a: list[list[int]], b: list[list[int]]) -> list[list[int]]:
+            return [[x + y for x, y in zip(*rows, strict=True)] for rows in zip(a, b, strict=True)]
+
+        old = self.total
+        sums, squares = added(old.sums, block.sums), added(old.squares, block.squares)
+        self.total = _Differences(old.pairs + block.pairs, sums, squares, old.steps + block.steps)
+
+    def saved(self) -> Saved:
+        found = self.total
+        state: Saved = {"pairs": found.pairs, "steps": found.steps}
+        for name in ("sums", "squares"):
+            rows = getattr(found, name)
+            state |= {f"{name}{e}_{k}": value for e in (0, 1) for k, value in enumerate(rows[e])}
+        return state
+
+    def restore(self, saved: Saved) -> None:
+        size = len(self.total.sums[0])
+        sums, squares = (
+            [[int(saved[f"{name}{e}_{k}"]) for k in range(size)] for e in (0, 1)] for name in ("sums", "squares")
         )
-    low, high = (np.where(np.abs(x) >= 1e8, np.copysign(math.inf, x), x) for x in (low, high))
-    exact = _exact_ratio_on(law, lo)
-    with np.errstate(invalid="ignore"):
-        outside = np.abs(ratio) > epsilon
-    chance = outside_by_chance(law, sums.excess.size, epsilon, seed)
-    return Histogram(lo, lo + width, p1, p0, ratio, low, high, exact, outside).kept((p1 + p0) > 0), chance
-
-
-def _shares(
-    means: FloatArray, weights: NDArray[np.int64] | None, first: int, count: int, width: int
-) -> tuple[FloatArray, FloatArray]:
-    places = np.clip((means // width).astype(np.int64) - first, 0, count - 1)
-    total = means.shape[1] if weights is None else int(weights.sum())
-    one, zero = (np.bincount(place, weights, minlength=count) / total for place in places)
-    return one, zero
-
-
-def _replicate(sums: PairSums, rng: np.random.Generator, first: int, count: int, width: int) -> FloatArray:
-    groups, draws = sums.sizes.size, sums.excess.size
-    chosen = rng.multinomial(groups, np.full(groups, 1.0 / groups))
-    again = rng.multinomial(draws, np.full(draws, 1.0 / draws))
-    return log_ratio(*_shares(sums.means(chosen), again, first, count, width))
-
-
-def _exact_ratio_on(law: ExpectedLaw, lo: FloatArray) -> FloatArray:
-    """Exact log ratios of the bins that begin at `lo`; nan beyond the exact law's last edge."""
-    ratios = log_ratio(*law.probabilities())[:-1]
-    place = np.searchsorted(law.edges, lo)
-    return np.array([ratios[i] if i < ratios.size else math.nan for i in place])
-
-
-def outside_by_chance(law: ExpectedLaw, draws: int, epsilon: float, seed: int) -> float:
-    """How many bins whose exact ratio is inside, or on the line, this many draws of L are expected to put outside.
-
-    Both members meet the same draws, so most of a bin's draws are in it for both: its counts are C + A and C + B with
-    independent Poisson C, A, B, whose means the exact laws give. The finite number of pairs moves both alike.
-    """
-    p1, p0 = law.probabilities()
-    above, below = np.minimum(law.tail_1, law.tail_0), np.maximum(law.tail_1, law.tail_0)
-    both = np.maximum(above - np.append(below[1:], 0.0), 0.0)
-    with np.errstate(invalid="ignore"):
-        fair = np.abs(log_ratio(p1, p0)) <= epsilon + 1e-6
-    rng = np.random.default_rng([seed, 4])
-    shape = (SIMULATED, int(fair.sum()))
-    common = rng.poisson(draws * both[fair], shape)
-    one = common + rng.poisson(draws * np.maximum(p1 - both, 0.0)[fair], shape)
-    zero = common + rng.poisson(draws * np.maximum(p0 - both, 0.0)[fair], shape)
-    with np.errstate(invalid="ignore"):
-        outside = np.abs(log_ratio(one.astype(np.float64), zero.astype(np.float64))) > epsilon
-    return float(outside.sum() / SIMULATED)
-
-
-def given_pairs_verdict(sums: PairSums, epsilon: float, confidence: float, floor: float, seed: int) -> Verdict | None:
-    """The verdict on what the histogram shows: averages over the drawn pairs, with L as the only random number.
-
-    For given sequences the draws of L are independent runs of a mechanism that releases that average (rounded down), so
-    the bounds of `evidence.bounds` hold without any approximation. Both members meet the same L: each bound joins its
-    two proportions by a union bound, which asks for no independence between them.
-    """
-    if sums.excess.size < FEWEST:
-        return None
-    order = np.random.default_rng([seed, 7]).permutation(sums.excess.size)  # they are sorted, the parts must not be
-    part = part_of(0, order.size)
-    members = []
-    for means in sums.means():
-        codes = outcome_code(np.floor(means[order]).astype(np.int64), np.zeros(order.size, np.int64))
-        members.append(tuple(Counted.of(codes[part == k]) for k in range(PARTS)))
-    found = bounded_verdict(Parts((members[0], members[1])), epsilon, 0.0, confidence, floor=floor)
-    if found.witness is None:
-        return found
-    return replace(found, witness=replace(found.witness, name=_of_averages(found.witness.name)))
-
-
-def _of_averages(name: str) -> str:
-    """The name of an event of rounded-down averages, said of the averages.
-
-    Examples
-    --------
-    >>> _of_averages("tau <= 3 or 7 <= tau <= 9 or tau = 11 or tau > 20")
-    'average < 4 or 7 <= average < 10 or 11 <= average < 12 or average >= 21'
-    """
-    name = re.sub(r"tau = (\d+)", r"\1 <= tau <= \1", name)
-    name = re.sub(r"tau <= (\d+)", lambda k: f"average < {int(k[1]) + 1}", name)
-    return re.sub(r"tau > (\d+)", lambda k: f"average >= {int(k[1]) + 1}", name)
+        self.total = _Differences(int(saved["pairs"]), sums, squares, int(saved["steps"]))
 
 
 def support_gap_evidence(
@@ -243,7 +205,8 @@ def support_gap_evidence(
     confidence: float,
     bits: tuple[int, int] = (1, 0),
     shift: int = 0,
-) -> Verdict:
+    execution: Execution = SERIAL,
+) -> tuple[Verdict, int]:
     """Is there an L* > 0 at which one member's average is a whole sample below the other's at the smallest L?
 
     On one half of the pairs the member and L* are chosen; on the other half Student's lower bound for the mean of the
@@ -251,35 +214,38 @@ def support_gap_evidence(
     the two averages; the event "below it" then has probability at least P(L <= L*) for one member, 0 for the other.
     P(verdict is violated although no such L* exists) <= 1 - confidence, up to the normal approximation of a mean: an
     approximation that sequences too rare to be in the sample can upset, so that fewer than 200 pairs give no verdict.
+    Beside it: how many samples were drawn.
     """
     lowest = max(float(mechanism.quantile(0.0)), test.no_room)
     excess = lowest + test.step_sum * np.linspace(0.0, 1.0, CANDIDATES)
     mass = 1.0 - mechanism.survival(excess)
     half = pairs // 2
-    options: dict[str, Any] = {"seed": seed, "max_steps": max_steps, "bits": bits, "shift": shift}
     level = student_quantile(pairs - half - 1, confidence)
-    choice = pair_times(test, p_phi, excess, 0, half, entries, **options)
+    work = partial(_differences, test, p_phi, excess, entries, seed, max_steps, bits, shift)
+    size = execution.block_size or pairs_in_a_block(test, p_phi, float(excess[-1]), max_steps)
+    choice, judged = _TotalDifferences(excess.size), _TotalDifferences(excess.size)
+    quiet = replace(execution, progress=None)
+    accumulate(work, lambda done: cut(half, size, done), choice, quiet, "choice")
+    accumulate(work, lambda done: cut(pairs, size, max(half, done)), judged, quiet, "judged")
+    return _gap_verdict(choice.total, judged.total, mass, level), choice.total.steps + judged.total.steps
+
+
+def _gap_verdict(choice: _Differences, judged: _Differences, mass: FloatArray, level: float) -> Verdict:
+    """Choose on the one half, judge on the other."""
     best: tuple[float, int, int] | None = None
     for early in (0, 1):
-        mean, error = _paired(choice, early)
+        mean, error = choice.mean_and_error(early)
         promising = np.flatnonzero((mean - 1.0 >= (level + 3.0) * error) & (mass > 0.0) & (mean > 0.0))
         if promising.size and (best is None or mass[promising[-1]] > best[0]):
             best = (float(mass[promising[-1]]), early, int(promising[-1]))
-    judged = pair_times(test, p_phi, excess, half, pairs - half, entries, **options)
-    spread = float(min(_paired(judged, m)[1].max() for m in (0, 1)))
-    enough = pairs >= FEWEST_PAIRS
+    spread = float(min(judged.mean_and_error(m)[1].max() for m in (0, 1)))
+    enough = choice.pairs + judged.pairs >= FEWEST_PAIRS
     detectable = 1.0 + (level + NormalDist().inv_cdf(0.9)) * spread if enough and spread > 0.0 else None
     if best is not None and enough:
         share, early, k = best
-        mean, error = _paired(judged, early)
+        mean, error = judged.mean_and_error(early)
         if mean[k] - level * error[k] >= 1.0:
             p = (share, 0.0) if early == 0 else (0.0, share)
             event = f"average termination time below that of x_n = {early} at the smallest L"
             return Verdict("violated", math.inf, share, Event(event, *p), detectable)
     return Verdict("consistent", 0.0, 0.0, None, detectable)
-
-
-def _paired(tau: NDArray[np.int64], early: int) -> tuple[FloatArray, FloatArray]:
-    """Mean and standard error of tau(late member, smallest L) - tau(early member, L), for each L."""
-    differences = tau[:, 1 - early, :1] - tau[:, early, :]
-    return differences.mean(axis=0), differences.std(axis=0, ddof=1) / math.sqrt(differences.shape[0])

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
@@ -25,6 +26,9 @@ from dpsmc_audit.evidence.events import Counted, Family, family_of, joined
 from dpsmc_audit.evidence.power import POWER, detectable
 from dpsmc_audit.evidence.verdict import Verdict
 from dpsmc_audit.profiles import Event, factor
+
+if TYPE_CHECKING:
+    from dpsmc_audit.checkpoints import Saved
 
 __all__ = ["Anytime"]
 
@@ -144,6 +148,7 @@ class Anytime:
         self._epochs: list[_Epoch] = []
         self._cash = 1.0
         self._seen: tuple[Counted, Counted] | None = None
+        self._joined_after: list[tuple[Counted, Counted]] = []  # what each epoch had seen
 
     @property
     def capital(self) -> float:
@@ -189,7 +194,38 @@ class Anytime:
         assert self._seen is not None
         capital = _share(len(self._epochs))
         self._cash -= capital
+        self._joined_after.append(self._seen)
         self._epochs.append(_new_epoch(*self._seen, self.epsilon, self.delta, capital))
+
+    def saved(self) -> Saved:
+        """What every epoch had seen when it began, which tells its gamblers, and their capital now."""
+        state: Saved = {"bets_pairs": self.pairs, "bets_cash": self._cash, "bets_epochs": len(self._epochs)}
+        seen = [*self._joined_after, *([] if self._seen is None else [self._seen])]
+        for k, members in enumerate(seen):
+            for m, member in enumerate(members):
+                state |= {f"bets_codes{m}_{k}": member.codes, f"bets_counts{m}_{k}": member.counts}
+        return state | {f"bets_capital_{k}": epoch.capital for k, epoch in enumerate(self._epochs)}
+
+    def restore(self, saved: Saved) -> None:
+        """Bets that had not rejected the claim, to the last bit."""
+
+        def seen(k: int) -> tuple[Counted, Counted]:
+            codes, counts = (
+                [np.asarray(saved[f"bets_{what}{m}_{k}"], np.int64) for m in range(2)] for what in ("codes", "counts")
+            )
+            return Counted(codes[0], counts[0]), Counted(codes[1], counts[1])
+
+        count = int(saved["bets_epochs"])
+        before = [seen(k) for k in range(count)]
+        epochs = [_new_epoch(*seen, self.epsilon, self.delta, _share(k)) for k, seen in enumerate(before)]
+        for k, epoch in enumerate(epochs):
+            capital = np.array(saved[f"bets_capital_{k}"], np.float64)
+            if capital.shape != epoch.capital.shape:
+                raise ValueError("the capital is not of these gamblers")
+            epoch.capital = capital
+        self._seen = seen(count) if int(saved["bets_pairs"]) else None
+        self.pairs, self._cash = int(saved["bets_pairs"]), float(saved["bets_cash"])
+        self._epochs, self._joined_after = epochs, before
 
     def _witness(self) -> Event:
         """The event of the richest gambler, with its shares so far."""

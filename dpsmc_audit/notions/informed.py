@@ -9,18 +9,23 @@ different times: some values of tau are possible for one of them only, and revea
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.evidence.means import BoundedMean, bounded_mean
+from dpsmc_audit.execution import SERIAL, Execution, accumulate, cut
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.profiles import Profile, privacy_profile, total_variation
 from dpsmc_audit.sprt import Sprt, in_order, require
 from dpsmc_audit.walks.records import Records, draw_records, records_of
+
+if TYPE_CHECKING:
+    from dpsmc_audit.checkpoints import Saved
 
 __all__ = [
     "InformedAverage",
@@ -57,13 +62,14 @@ class InformedLaw:
     """Probabilities of every outcome (tau, decision) of two adjacent sequences: `p1` with ones at the entries, `p0`.
 
     `decision` is 1 (H_null), 0 (H_alt) or -1: still running after `tau` samples, the last that were looked at.
-    Outcomes that neither sequence can have are left out.
+    Outcomes that neither sequence can have are left out. `samples` were looked at in either sequence.
     """
 
     tau: IntArray
     decision: NDArray[np.int8]
     p1: FloatArray
     p0: FloatArray
+    samples: int
 
     @property
     def _only_1(self) -> NDArray[np.bool_]:
@@ -158,7 +164,7 @@ def informed_law(test: Sprt, mechanism: Mechanism, one: Records, zero: Records) 
     possible = (p1 > 0.0) | (p0 > 0.0)
     keys, running = keys[possible], keys[possible] == _running_key(one)
     tau, decision = np.where(running, one.samples, keys // 2), np.where(running, RUNNING, keys % 2)
-    return InformedLaw(tau, decision.astype(np.int8), p1[possible], p0[possible])
+    return InformedLaw(tau, decision.astype(np.int8), p1[possible], p0[possible], one.samples)
 
 
 def given_sequence(test: Sprt, mechanism: Mechanism, bits: NDArray[np.integer], entries: Sequence[int]) -> InformedLaw:
@@ -236,6 +242,71 @@ class InformedAverage:
     worst_path: int
     worst: InformedLaw
     capped: int
+    steps: int
+
+
+BLOCK = 8
+"""Sequences that are audited together."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Several:
+    """A block of sequences: reveal_1, reveal_0 and total variation of each, its deltas, and sums."""
+
+    numbers: FloatArray
+    deltas: FloatArray
+    capped: int
+    steps: int
+
+
+def _several(
+    test: Sprt,
+    mechanism: Mechanism,
+    p_phi: float,
+    entries: Sequence[int],
+    epsilons: FloatArray,
+    seed: int,
+    max_steps: int,
+    first: int,
+    count: int,
+) -> _Several:
+    """Sequences first, ..., first + count - 1, wherever this is called."""
+    options = {"seed": seed, "max_steps": max_steps}
+    laws = [draw_pair(test, mechanism, p_phi, path, entries, **options) for path in range(first, first + count)]
+    profiles = [law.profile(epsilons) for law in laws]
+    return _Several(
+        np.array([(law.reveal_1, law.reveal_0, law.total_variation) for law in laws]),
+        np.array([(profile.delta_1_over_0, profile.delta_0_over_1) for profile in profiles]),
+        sum(max(law.running) > _CAPPED for law in laws),
+        sum(2 * law.samples for law in laws),
+    )
+
+
+class _Averages:
+    """Sequences added up one by one, in their order: sums of floating-point numbers depend on it."""
+
+    def __init__(self, sequences: int, epsilons: int) -> None:
+        self.numbers, self.deltas = np.empty((sequences, 3)), np.zeros((2, epsilons))
+        self.done = self.capped = self.steps = 0
+
+    def add(self, block: _Several) -> None:
+        for deltas in block.deltas:
+            self.deltas += deltas
+        self.numbers[self.done : self.done + len(block.numbers)] = block.numbers
+        self.done += len(block.numbers)
+        self.capped += block.capped
+        self.steps += block.steps
+
+    def saved(self) -> Saved:
+        numbers: Saved = {"done": self.done, "capped": self.capped, "steps": self.steps}
+        return numbers | {"numbers": self.numbers[: self.done], "deltas": self.deltas}
+
+    def restore(self, saved: Saved) -> None:
+        done, numbers, deltas = int(saved["done"]), np.asarray(saved["numbers"]), np.asarray(saved["deltas"])
+        if numbers.shape != (done, 3) or deltas.shape != self.deltas.shape:
+            raise ValueError("it is not of these sequences")
+        self.done, self.capped, self.steps = done, int(saved["capped"]), int(saved["steps"])
+        self.numbers[:done], self.deltas[:] = numbers, deltas
 
 
 def average(
@@ -249,7 +320,7 @@ def average(
     seed: int,
     max_steps: int = 10**7,
     confidence: float = 0.99,
-    progress: Callable[[int], None] | None = None,
+    execution: Execution = SERIAL,
 ) -> InformedAverage:
     """Averages over sequences of independent samples that satisfy the specification with probability p_phi.
 
@@ -262,20 +333,11 @@ def average(
     (0.04, 0.0, 0)
     """
     require(sequences >= 2, f"sequences must be at least 2, got {sequences}")
-    numbers, capped = np.empty((3, sequences)), 0
-    deltas = np.zeros((2, epsilons.size))
-    worst: InformedLaw | None = None
-    for path in range(sequences):
-        law = draw_pair(test, mechanism, p_phi, path, entries, seed=seed, max_steps=max_steps)
-        numbers[:, path] = law.reveal_1, law.reveal_0, law.total_variation
-        profile = law.profile(epsilons)
-        deltas += profile.delta_1_over_0, profile.delta_0_over_1
-        capped += max(law.running) > _CAPPED
-        if worst is None or law.total_variation > worst.total_variation:
-            worst, worst_path = law, path
-        if progress is not None:
-            progress(path + 1)
-    assert worst is not None
-    ones, zeros, apart = (bounded_mean(np.clip(row, 0.0, 1.0), confidence) for row in numbers)
-    mean_profile = Profile(epsilons, *deltas / sequences)
-    return InformedAverage(sequences, ones, zeros, apart, mean_profile, worst_path, worst, capped)
+    found, size = _Averages(sequences, epsilons.size), execution.block_size or BLOCK
+    work = partial(_several, test, mechanism, p_phi, tuple(entries), epsilons, seed, max_steps)
+    accumulate(work, lambda done: cut(sequences, size, done), found, execution, "sequences")
+    path = int(np.argmax(found.numbers[:, 2]))
+    worst = draw_pair(test, mechanism, p_phi, path, entries, seed=seed, max_steps=max_steps)
+    ones, zeros, apart = (bounded_mean(np.clip(row, 0.0, 1.0), confidence) for row in found.numbers.T)
+    profile = Profile(epsilons, *found.deltas / sequences)
+    return InformedAverage(sequences, ones, zeros, apart, profile, path, worst, found.capped, found.steps)

@@ -8,24 +8,25 @@ Rao-Blackwell's way, where a walk contributes not one tau but the law of tau giv
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.evidence.bounds import PARTS, Parts, part_of
-from dpsmc_audit.evidence.events import Counted, outcome_code
+from dpsmc_audit.evidence.bounds import Parts
+from dpsmc_audit.evidence.events import Counted, joined, outcome_code
+from dpsmc_audit.evidence.gathered import Gathered, Outcomes, Tables, counted
 from dpsmc_audit.evidence.means import betting_intervals
+from dpsmc_audit.execution import AHEAD, SERIAL, Execution, accumulate, cut
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.notions.informed import draw_pair
 from dpsmc_audit.profiles import Event, Leakage, best_tail, largest, privacy_profile, total_variation
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks.exact import TerminationLaw
 from dpsmc_audit.walks.laws import exact_law
-from dpsmc_audit.walks.monte_carlo import ALT, NULL, UNFINISHED, derived, draw_blocks
+from dpsmc_audit.walks.monte_carlo import ALT, NULL, UNFINISHED, block_size_for, check_runs, derived, draw_block
 
 if TYPE_CHECKING:
     from dpsmc_audit.evidence.anytime import Anytime
@@ -120,35 +121,56 @@ def _padded(law: TerminationLaw, size: int) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """Runs by (part, member, side, tau - 1); the parts make events, choose among them and judge (`evidence.bounds`).
+    """Outcomes of runs of both members, counted by part (`evidence.bounds`); member 0 has x_n = 1."""
 
-    Member 0 has x_n = 1. Longer times than the last cell are counted in it.
-    """
-
-    counts: IntArray
+    parts: Parts
     runs: int
 
     @property
     def unfinished(self) -> int:
-        return int(self.counts[:, :, 2].sum())
+        both = joined(list(self.parts.part(0, 1, 2)))
+        return int(both.counts[both.decision == UNFINISHED].sum())
 
-    def parts(self) -> Parts:
-        """As the verdict wants them."""
-        one, zero = (tuple(_counted(self.counts[part, member]) for part in range(PARTS)) for member in range(2))
-        return Parts((one, zero))
+    @property
+    def samples(self) -> int:
+        """The sum of tau over all runs of both members."""
+        both = joined(list(self.parts.part(0, 1, 2)))
+        return int(np.dot(both.tau.astype(object), both.counts))
 
     def law(self) -> MarginalLaw:
         """Shares of all runs, as if they were the laws."""
-        shares = self.counts.sum(axis=0) / self.runs
-        return MarginalLaw(shares[0], shares[1], math.nan, math.nan, "sampled")
+        members = self.parts.part(0, 1, 2)
+        size = max(int(min(member.tau[-1], _LONGEST)) for member in members)
+        one, zero = (_dense(member, size) / self.runs for member in members)
+        return MarginalLaw(one, zero, math.nan, math.nan, "sampled")
 
 
-def _counted(counts: IntArray) -> Counted:
-    """From rows of sides to outcome codes."""
-    side, place = np.nonzero(counts)
-    codes = outcome_code(place + 1, np.array(SIDES)[side])
-    order = np.argsort(codes)
-    return Counted(codes[order], counts[side, place][order])
+def _dense(member: Counted, size: int) -> IntArray:
+    """From outcome codes to rows of sides, a column for each tau."""
+    table = np.zeros((len(SIDES), size), np.int64)
+    np.add.at(table, (_PLACE[member.decision], np.minimum(member.tau, _LONGEST) - 1), member.counts)
+    return table
+
+
+def _block(
+    test: Sprt,
+    mechanism: Mechanism,
+    p_phi: float,
+    entries: tuple[int, ...],
+    seed: int,
+    max_steps: int,
+    as_codes: bool,
+    first: int,
+    count: int,
+) -> Outcomes | Tables:
+    """Runs first, ..., first + count - 1 of both members, wherever this is called."""
+    options: dict[str, Any] = {"max_steps": max_steps, "entries": entries}
+    one, zero = (
+        draw_block(test, mechanism, p_phi, first, count, seed=int(derived(seed, stream)), bit=bit, **options)
+        for bit, stream in ((1, _ONE), (0, _ZERO))
+    )
+    drawn = Outcomes(outcome_code(one.tau, one.decision), outcome_code(zero.tau, zero.decision))
+    return drawn if as_codes else counted(first, drawn)
 
 
 def count_runs(
@@ -160,9 +182,8 @@ def count_runs(
     *,
     seed: int,
     max_steps: int,
-    threads: int = 1,
     bets: Anytime | None = None,
-    progress: Callable[[int], None] | None = None,
+    execution: Execution = SERIAL,
 ) -> Counts:
     """(tau, decision) of `runs` runs with all entries 1, and of as many others with all entries 0, counted.
 
@@ -173,40 +194,18 @@ def count_runs(
     >>> from dpsmc_audit.mechanisms import Exponential
     >>> test = Sprt(p=0.73, delta=0.03, alpha=0.05)
     >>> found = count_runs(test, Exponential.private(test, 0.5), 0.84, (1,), 1000, seed=1, max_steps=10**6)
-    >>> int(found.counts.sum()), found.unfinished
-    (2000, 0)
+    >>> found.runs, [member.runs for member in found.parts.part(0, 1, 2)], found.unfinished
+    (1000, [1000, 1000], 0)
     """
-    counts, done, over = np.zeros((PARTS, 2, 3, 1024), np.int64), 0, False
-    options: dict[str, Any] = {"max_steps": max_steps, "threads": threads, "entries": entries}
-    members = [
-        draw_blocks(test, mechanism, p_phi, runs, seed=int(derived(seed, stream)), bit=bit, **options)
-        for bit, stream in ((1, _ONE), (0, _ZERO))
-    ]
-    for blocks in zip(*members, strict=True):
-        used = blocks[0].tau.size
-        if bets is not None:
-            before = bets.pairs
-            over = bets.update(*(outcome_code(block.tau, block.decision) for block in blocks))
-            used = bets.pairs - before
-        part = part_of(done, used)
-        for member, block in enumerate(blocks):
-            tau = np.minimum(block.tau[:used], _LONGEST)
-            if tau.max() > counts.shape[3]:
-                grown = max(int(tau.max()), 2 * counts.shape[3])
-                counts = np.pad(counts, ((0, 0), (0, 0), (0, 0), (0, grown - counts.shape[3])))
-            counts[:, member] += _tally(part, _PLACE[block.decision[:used]], tau, counts.shape[3])
-        done += used
-        if progress is not None:
-            progress(done)
-        if over:
-            break
-    return Counts(counts[..., : int(np.flatnonzero(counts.sum(axis=(0, 1, 2)))[-1]) + 1], done)
-
-
-def _tally(part: IntArray, side: IntArray, tau: IntArray, size: int) -> IntArray:
-    """How often each (part, side, tau) occurs."""
-    cell = (part * 3 + side) * size + tau - 1
-    return np.bincount(cell, minlength=3 * PARTS * size).reshape(PARTS, 3, size)
+    check_runs(p_phi, runs, seed=seed, max_steps=max_steps, entries=entries)
+    size = execution.block_size or block_size_for(test, mechanism, p_phi, max_steps)
+    ahead = AHEAD
+    if bets is not None:  # it may stop at any time
+        size, ahead = execution.block_size or min(size, 4096), 2
+    work = partial(_block, test, mechanism, p_phi, entries, seed, max_steps, bets is not None)
+    found = Gathered(bets)
+    accumulate(work, lambda done: cut(runs, size, done), found, execution, "runs", ahead)
+    return Counts(found.parts(), found.runs)
 
 
 def affordable_pairs(test: Sprt, mechanism: Mechanism, p_phi: float) -> int:
@@ -226,6 +225,7 @@ class SmoothedLaw:
     mean: FloatArray
     low: FloatArray
     high: FloatArray
+    steps: int
 
 
 _MOST_VALUES = 10_000_000
@@ -249,7 +249,7 @@ def smoothed_law(
     Each sequence contributes the probability, over L alone, that its tau falls into a bin: the survival function of L
     at one record less that at the next. These are no counts: each interval is one for means of values in [0, 1].
     """
-    total, size = np.zeros((2, 3, 1)), 0
+    total, size, steps = np.zeros((2, 3, 1)), 0, 0
     kept: list[FloatArray] = []
     for path in range(pairs):
         law = draw_pair(test, mechanism, p_phi, path, entries, seed=seed, max_steps=max_steps)
@@ -258,16 +258,17 @@ def smoothed_law(
         for member, p in enumerate((law.p1, law.p0)):
             np.add.at(each[member], (side, place), p)
         total = _grown(total, each.shape[2]) + each
+        steps += 2 * law.samples
         size += each.size
         if size <= _MOST_VALUES:
             kept.append(each)
     mean = total / pairs
     if len(kept) < pairs:
         unknown = np.full(mean.shape, math.nan)
-        return SmoothedLaw(mean, unknown, unknown)
+        return SmoothedLaw(mean, unknown, unknown, steps)
     values = np.array([_grown(each, mean.shape[2]) for each in kept]).reshape(pairs, -1)
     low, high = betting_intervals(np.clip(values, 0.0, 1.0), confidence)
-    return SmoothedLaw(mean, low.reshape(mean.shape), high.reshape(mean.shape))
+    return SmoothedLaw(mean, low.reshape(mean.shape), high.reshape(mean.shape), steps)
 
 
 def _grown(array: FloatArray, bins: int) -> FloatArray:

@@ -11,9 +11,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["load_results", "read_json", "write_json", "write_text"]
+__all__ = ["load_results", "read_json", "strict", "write_json", "write_text"]
 
 RESULT = "result.json"
+"""The last file of a run: where it is, all others are."""
+FAILED = "failed.txt"
+"""A job of a sweep that fails leaves its overrides and one line here, instead of a result."""
+KEPT_NOTE = "kept.txt"
+"""A job of a sweep whose result was there already leaves its overrides here."""
 
 
 def write_text(path: Path, text: str) -> None:
@@ -28,7 +33,7 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
     """Strict JSON: nan becomes null and an infinity the word "inf" or "-inf"."""
-    write_text(path, json.dumps(_strict(value), indent=2, allow_nan=False) + "\n")
+    write_text(path, json.dumps(strict(value), indent=2, allow_nan=False) + "\n")
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -39,11 +44,12 @@ def read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def _strict(value: Any) -> Any:
+def strict(value: Any) -> Any:
+    """The same in strict JSON."""
     if isinstance(value, dict):
-        return {key: _strict(item) for key, item in value.items()}
+        return {key: strict(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_strict(item) for item in value]
+        return [strict(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
     return value
@@ -62,5 +68,6 @@ def load_results(folder: str | Path) -> pd.DataFrame:
     """
     import pandas as pd
 
-    results = [read_json(path) for path in sorted(Path(folder).rglob(RESULT))]
+    paths = [path for path in sorted(Path(folder).rglob(RESULT)) if ".kept" not in path.parts]
+    results = [read_json(path) for path in paths]
     return pd.DataFrame([{**result.pop("parameters"), **result} for result in results])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
-from dpsmc_audit.report.files import RESULT, read_json, write_text
+from dpsmc_audit.report.files import FAILED, KEPT_NOTE, RESULT, read_json, write_text
 from dpsmc_audit.report.tables import (
     CSV_COLUMNS,
     MODEL_COLUMNS,
@@ -28,11 +29,9 @@ from dpsmc_audit.report.tables import (
     flatten,
     varying,
 )
+from dpsmc_audit.resume import KEPT, set_aside
 
-__all__ = ["FAILED", "SweepTable", "finish_interrupted"]
-
-FAILED = "failed.txt"
-"""A job of a sweep that fails leaves its overrides and one line here, instead of a result."""
+__all__ = ["SweepTable", "finish_interrupted", "interrupted_sweep"]
 
 _running: dict[str, Any] = {}
 
@@ -41,7 +40,9 @@ class SweepTable(Callback):
     """Hydra callback: remembers where the sweep goes, and joins its results when it ends."""
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
-        _running.update(folder=Path(config.hydra.sweep.dir), study=config.get("study"), started=time.time())
+        folder = Path(config.hydra.sweep.dir)
+        _running.update(folder=folder, study=config.get("study"), started=time.time())
+        set_aside(folder)
         _compose_once()
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
@@ -66,19 +67,33 @@ def _compose_once() -> None:
     loader.load_sweep_config = load_sweep_config
 
 
+def interrupted_sweep() -> Path | None:
+    """The folder of the sweep that is under way."""
+    return _running.get("folder")
+
+
 def finish_interrupted() -> None:
-    """Tabulate what a sweep that was stopped has finished."""
+    """Tabulate what a sweep that was stopped has finished; quickly, so without a figure."""
     if _running:
-        tabulate(**_running)
+        tabulate(**_running, drawn=False)
 
 
 def _made_since(folder: Path, name: str, started: float) -> list[Path]:
     """Files of this sweep's jobs, in the order of the jobs; older ones in the same folder belong to another sweep."""
-    found = [path for path in folder.rglob(name) if path.stat().st_mtime >= started - 0.01]
+    ours = [path for path in folder.rglob(name) if KEPT not in path.parts]
+    found = [path for path in ours if path.stat().st_mtime >= started - 0.01]
     return sorted(found, key=lambda path: (len(str(path)), str(path)))
 
 
-def _write(folder: Path, study: str | None, rows: list[dict[str, Any]]) -> None:
+def _results(folder: Path, started: float) -> tuple[list[Path], list[Path]]:
+    """Results of this sweep's jobs, and the notes of those that were there already."""
+    kept = _made_since(folder, KEPT_NOTE, started)
+    new = _made_since(folder, RESULT, started)
+    both = {*new, *(path.with_name(RESULT) for path in kept)}
+    return sorted(both, key=lambda path: (len(str(path)), str(path))), kept
+
+
+def _write(folder: Path, study: str | None, rows: list[dict[str, Any]], drawn: bool) -> None:
     """The table in four forms and, but for Table 1, which must be quick, a figure."""
     if rows[0].get("sampler") is not None:
         write_text(folder / "table.csv", as_csv(rows, SAMPLER_COLUMNS))
@@ -95,7 +110,7 @@ def _write(folder: Path, study: str | None, rows: list[dict[str, Any]]) -> None:
     write_text(folder / "timing.csv", as_csv(rows, [*others, *times]))
     write_text(folder / "table.md", as_markdown(rows))
     write_text(folder / "table.tex", as_latex(rows))
-    if study != "table1" and len(rows) > 1 and rows[0]["task"] != "estimate":
+    if drawn and study != "table1" and len(rows) > 1 and rows[0]["task"] != "estimate":
         from dpsmc_audit.report.figures import save, sweep_figure
 
         swept = [name for name in (*PARAMETERS, "entry", *others) if len({str(row[name]) for row in rows}) > 1]
@@ -109,18 +124,24 @@ def _say_estimate(row: dict[str, Any]) -> None:
         print(f"p_phi estimated as {row['p_phi']:.4f} {ends}; exact means at that estimate and at its ends")
 
 
-def tabulate(folder: Path, study: str | None, started: float) -> bool:
+def tabulate(folder: Path, study: str | None, started: float, drawn: bool = True) -> bool:
     """Write and print the table of the finished jobs and name the failed ones; True if there are none."""
-    rows = [flatten(read_json(path)) for path in _made_since(folder, RESULT, started)]
-    failed = _made_since(folder, FAILED, started)
+    results, kept = _results(folder, started)
+    rows, failed = [flatten(read_json(path)) for path in results], _made_since(folder, FAILED, started)
     if rows:
-        _write(folder, study, rows)
+        _write(folder, study, rows, drawn)
         print(as_text(rows))
         if rows[0].get("task") == "simulate" and len({(row.get("p_phi"), row.get("p_phi_low")) for row in rows}) == 1:
             _say_estimate(rows[0])
         if any(row.get("distance") is not None for row in rows):
             print("distance: paper minus exact in standard errors of the paper's 10^4 runs, beyond rounding; * above 3")
         print(f"{len(rows)} results in {folder}")
+    if kept:
+        print(f"{len(kept)} of them were there already:")
+        with suppress(OSError):  # results of other parameters stay
+            (folder / KEPT).rmdir()
+    for path in kept:
+        print(f"  {path.parent.name}: {path.read_text(encoding='utf-8').strip()}")
     for path in failed:
         print(f"failed: {path.read_text(encoding='utf-8').strip()}", file=sys.stderr)
     return not failed

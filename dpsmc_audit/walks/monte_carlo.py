@@ -10,8 +10,6 @@ All kernels stay in one file because Numba's cache does not notice a change to a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -23,11 +21,24 @@ from numpy.typing import NDArray
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.sprt import Sprt, check_entries, check_probability, require
 
-__all__ = ["ALT", "BLOCK_SIZE", "NULL", "UNFINISHED", "Kernel", "Runs", "check_seed", "draw_blocks", "draw_runs"]
+__all__ = [
+    "ALT",
+    "NULL",
+    "UNFINISHED",
+    "Kernel",
+    "Runs",
+    "block_size_for",
+    "check_runs",
+    "check_seed",
+    "draw_block",
+    "draw_runs",
+    "sum_of_squares",
+]
 
 Kernel = Literal["jumps", "steps"]
 NULL, ALT, UNFINISHED = 1, 0, -1
-BLOCK_SIZE = 4_096
+FEWEST_RUNS, MOST_RUNS = 64, 65_536
+"""In a block of runs."""
 MAX_STEPS = 2**40
 JUMP_SIZES = 10
 """Jumps are of 1, 2, 4, ..., 2^(JUMP_SIZES - 1) steps; the tables take about 20 KB."""
@@ -323,7 +334,9 @@ def _pair(
     seed, path, entries, sorted_excess, guide, scale, s_plus, s_minus, b_up, b_low, threshold, certain, max_steps,
     waits_1, waits_0,
 ):  # fmt: skip
-    """One pair of sequences that differ at the entries alone, both members in one pass; for how many L the cap was hit.
+    """One pair of sequences that differ at the entries alone, both members in one pass.
+
+    Returns for how many L the cap was hit, and how many samples were drawn.
 
     After each entry the walk with x_n = 0 is below the other by one more step up and step down, so one comparison tells
     whether either may stop an L that still runs.
@@ -359,7 +372,7 @@ def _pair(
             steps, max(walk - b_up, -walk - b_low), sorted_excess, guide, scale, slot_0, since_0, waits_0
         )
         if slot_1 == draws and slot_0 == draws:
-            return 0
+            return 0, steps
         next_1 = sorted_excess[uint64(slot_1)] if slot_1 < draws else np.inf
         next_0 = sorted_excess[uint64(slot_0)] if slot_0 < draws else np.inf
         # a hair early, against rounding: what is beyond is looked at exactly
@@ -369,7 +382,7 @@ def _pair(
         waits_1[uint64(slot_1)] += steps - since_1
     if slot_0 < draws:
         waits_0[uint64(slot_0)] += steps - since_0
-    return 2 * draws - slot_1 - slot_0
+    return 2 * draws - slot_1 - slot_0, steps
 
 
 @njit(cache=True, nogil=True)
@@ -380,7 +393,8 @@ def _pair_climbing(
     """As `_pair`, faster, where both walks go from below all L at the entries to beyond all L where they drift to.
 
     First the records of the walk are listed, without a branch that could be guessed wrong; then each is placed among
-    the L, one independent of the other. False, and nothing done, where the walk is not of that kind.
+    the L, one independent of the other. How many samples were drawn; 0, and nothing done, where the walk is not of that
+    kind.
     """
     s0, s1, s2, s3 = _stream(seed, path)
     first, top, gap = sorted_excess[0], sorted_excess[sorted_excess.size - 1], entries.size * (s_plus + s_minus)
@@ -395,26 +409,26 @@ def _pair_climbing(
             word, s0, s1, s2, s3 = _bernoulli_word(s0, s1, s2, s3, threshold, certain)
             left = 64
             if found + 64 >= at.size or steps + 64 >= max_steps:
-                return False
+                return 0
         bit = np.int64(word & uint64(1))
         word >>= uint64(1)
         left -= 1
         steps += 1
         if changed < entries.size and steps == entries[changed]:
             if found > 0:
-                return False
+                return 0
             bit = np.int64(1)
             changed += 1
         ones += bit  # type: ignore[assignment]
         walk = sign * (ones * s_plus - (steps - ones) * s_minus)
         if walk < floor:
-            return False
+            return 0
         at[uint64(found)] = steps
         ones_at[uint64(found)] = ones
         found += np.int64(walk > best)  # type: ignore[assignment]
         best = max(best, walk)
     if changed < entries.size:
-        return False
+        return 0
     for member in range(2):
         waits = waits_1 if member == 0 else waits_0
         slot, since = 0, 0
@@ -427,7 +441,7 @@ def _pair_climbing(
                 stopped += 1
             waits[uint64(slot)] += n - since
             slot, since = max(slot, stopped), n  # type: ignore[assignment]
-    return True
+    return steps
 
 
 @njit(cache=True, nogil=True)
@@ -435,30 +449,36 @@ def _pairs(
     seed, first, count, entries, sorted_excess, guide, scale, s_plus, s_minus, b_up, b_low, threshold, certain,
     max_steps, sums,
 ):  # fmt: skip
-    """Sums of tau over pairs first, ..., first + count - 1, a row for x_n = 1 and one for x_n = 0, for every L."""
+    """Sums of tau over pairs first, ..., first + count - 1, a row for x_n = 1 and one for x_n = 0, for every L.
+
+    Returns for how many (sequence, L) the cap was hit, and how many samples were drawn.
+    """
     waits_1 = np.zeros(sorted_excess.size + 1, np.int64)  # the last slot takes what comes after every L has stopped
     waits_0 = np.zeros(sorted_excess.size + 1, np.int64)
     at, ones_at = np.empty(1 << 16, np.int64), np.empty(1 << 16, np.int64)
     p_phi = 1.0 if certain else threshold * 2.0**-64
     sign = 1.0 if p_phi * s_plus >= (1.0 - p_phi) * s_minus else -1.0
-    unfinished = 0
+    unfinished, drawn = 0, 0
     for i in range(count):
         climbed = _pair_climbing(
             seed, first + i, entries, sorted_excess, guide, scale, sign, s_plus, s_minus, b_up, b_low, threshold,
             certain, max_steps, waits_1, waits_0, at, ones_at,
         )  # fmt: skip
-        if not climbed:
-            unfinished += _pair(
+        drawn += climbed
+        if climbed == 0:
+            capped, steps = _pair(
                 seed, first + i, entries, sorted_excess, guide, scale, s_plus, s_minus, b_up, b_low, threshold, certain,
                 max_steps, waits_1, waits_0,
             )  # fmt: skip
+            unfinished += capped
+            drawn += steps
     total_1, total_0 = 0, 0
     for j in range(sorted_excess.size):
         total_1 += waits_1[j]
         total_0 += waits_0[j]
         sums[0, j] = total_1
         sums[1, j] = total_0
-    return unfinished
+    return unfinished, drawn
 
 
 @njit(cache=True, nogil=True)
@@ -599,45 +619,35 @@ def draw_block(
     return runs
 
 
-def draw_blocks(
-    test: Sprt,
-    mechanism: Mechanism,
-    p_phi: float,
-    runs: int,
-    *,
-    seed: int,
-    max_steps: int,
-    kernel: Kernel = "jumps",
-    threads: int = 1,
-    block_size: int = BLOCK_SIZE,
-    entries: tuple[int, ...] = (),
-    bit: int = 1,
-) -> Iterator[Runs]:
-    """The runs in blocks of paths, in the order of the paths, made by several threads (the kernels release the GIL)."""
+def check_runs(
+    p_phi: float, runs: int, *, seed: int, max_steps: int, kernel: Kernel = "jumps", entries: tuple[int, ...] = ()
+) -> None:
+    """What all that draw runs ask of their arguments."""
     check_probability("p_phi", p_phi)
     check_seed(seed)
     require(runs >= 1, f"runs must be at least 1, got {runs}")
     require(1 <= max_steps <= MAX_STEPS, f"max_steps must lie in [1, 2^40], got {max_steps}")
-    require(threads >= 1, f"threads must be at least 1, got {threads}")
-    require(1 <= block_size <= 2**20, f"block_size must lie in [1, 2^20], got {block_size}")
     require(kernel in ("jumps", "steps"), f"kernel must be jumps or steps, got {kernel}")
     check_entries(entries, max_steps)
-    options: dict[str, Any] = {"seed": seed, "max_steps": max_steps, "kernel": kernel, "entries": entries, "bit": bit}
 
-    def block(first: int) -> Runs:
-        count = min(block_size, runs - first)
-        return draw_block(test, mechanism, p_phi, first, count, **options)
 
-    def blocks() -> Iterator[Runs]:
-        firsts, window = range(0, runs, block_size), 4 * threads
-        if threads == 1 or len(firsts) == 1:
-            yield from map(block, firsts)
-            return
-        with ThreadPoolExecutor(threads) as pool:
-            for start in range(0, len(firsts), window):
-                yield from pool.map(block, firsts[start : start + window])
+def block_size_for(test: Sprt, mechanism: Mechanism, p_phi: float, max_steps: int) -> int:
+    """Runs that make some hundredths of a second of work, fewer where they are long."""
+    excess = max(float(mechanism.quantile(0.63)), 0.0)
+    samples = min(test.wald(p_phi, excess).samples, float(max_steps))
+    return min(max(int(2.0**29 / max(samples, 1.0)), FEWEST_RUNS), MOST_RUNS)
 
-    return blocks()
+
+def sum_of_squares(values: NDArray[np.int64]) -> int:
+    """Of up to 2^20 integers below 2^41; in halves of 20 bits, so that no sum overflows.
+
+    Examples
+    --------
+    >>> sum_of_squares(np.array([2**40, -3])) == 2**80 + 9
+    True
+    """
+    high, low = values >> 20, values & 0xFFFFF
+    return (int(high @ high) << 40) + (int(high @ low) << 21) + int(low @ low)
 
 
 def draw_runs(
@@ -649,7 +659,6 @@ def draw_runs(
     seed: int = 1,
     max_steps: int = 10_000_000,
     kernel: Kernel = "jumps",
-    threads: int = 1,
     entries: tuple[int, ...] = (),
     bit: int = 1,
 ) -> Runs:
@@ -662,6 +671,6 @@ def draw_runs(
     >>> drawn.tau.shape, set(drawn.decision.tolist())
     ((1000,), {1})
     """
-    options: dict[str, Any] = {"seed": seed, "max_steps": max_steps, "threads": threads}
-    blocks = list(draw_blocks(test, mechanism, p_phi, runs, kernel=kernel, entries=entries, bit=bit, **options))
-    return Runs(np.concatenate([b.tau for b in blocks]), np.concatenate([b.decision for b in blocks]))
+    check_runs(p_phi, runs, seed=seed, max_steps=max_steps, kernel=kernel, entries=entries)
+    options: dict[str, Any] = {"seed": seed, "max_steps": max_steps, "kernel": kernel, "entries": entries, "bit": bit}
+    return draw_block(test, mechanism, p_phi, 0, runs, **options)

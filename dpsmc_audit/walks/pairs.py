@@ -6,30 +6,36 @@ every L: the walk stops for L when its excess reaches L, and the excess only has
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from typing import cast
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsmc_audit.execution import SERIAL, Execution, accumulate, cut
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.sprt import Sprt, check_entries, require
 from dpsmc_audit.walks import monte_carlo
 from dpsmc_audit.walks.monte_carlo import EXCESS, SEQUENCES, derived, walk_arguments
+
+if TYPE_CHECKING:
+    from dpsmc_audit.checkpoints import Saved
 
 __all__ = ["PairSums", "draw_excess", "pair_sums", "pair_times"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-BLOCK = 64
+GROUPS = 25
+"""Groups of pairs whose sums are kept apart, for the bootstrap."""
+MOST_PAIRS = 1024
+"""In a block."""
 
 
-def draw_excess(mechanism: Mechanism, draws: int, seed: int) -> FloatArray:
-    """Sorted independent draws of L.
+def draw_excess(mechanism: Mechanism, draws: int, seed: int, first: int = 0) -> FloatArray:
+    """Sorted independent draws of L: the first so many, or those from number `first` on.
 
     Examples
     --------
@@ -39,7 +45,7 @@ def draw_excess(mechanism: Mechanism, draws: int, seed: int) -> FloatArray:
     (1000, True)
     """
     uniforms = np.empty(draws)
-    monte_carlo._uniforms(derived(seed, EXCESS), 0, uniforms)
+    monte_carlo._uniforms(derived(seed, EXCESS), first, uniforms)
     return np.sort(mechanism.quantile(uniforms))
 
 
@@ -47,13 +53,15 @@ def draw_excess(mechanism: Mechanism, draws: int, seed: int) -> FloatArray:
 class PairSums:
     """Sums of tau over groups of pairs: ``sums[group, member, j]`` for the j-th smallest L; member 0 has x_n = 1.
 
-    `unfinished` counts (sequence, L) that reached the cap; they entered the sums with the cap.
+    `unfinished` counts (sequence, L) that reached the cap; they entered the sums with the cap. `steps` samples were
+    drawn.
     """
 
     excess: FloatArray
     sums: IntArray
     sizes: IntArray
     unfinished: int
+    steps: int
 
     def means(self, weights: IntArray | None = None) -> FloatArray:
         """Average termination time by member and L, over all groups or with the groups weighted."""
@@ -67,6 +75,67 @@ class PairSums:
         return self.sums.astype(np.float64)
 
 
+@dataclass(frozen=True, eq=False)
+class _Tables:
+    """All that the kernel needs beside the pairs: sorted L and a guide into them, the walk, the entries."""
+
+    excess: FloatArray
+    guide: NDArray[np.int32]
+    scale: float
+    walk: tuple[object, ...]
+    max_steps: int
+    entries: IntArray
+    stream: np.uint64
+
+    @classmethod
+    def of(
+        cls, test: Sprt, p_phi: float, excess: FloatArray, entries: tuple[int, ...], seed: int, max_steps: int
+    ) -> _Tables:
+        cells, span = 65_536, float(excess[-1] - excess[0])
+        scale = cells / span if span > 0.0 else 0.0
+        guide = np.searchsorted(excess, excess[0] + np.arange(cells) / scale) if span > 0.0 else np.zeros(1)
+        changed, stream = np.array(entries, np.int64), derived(seed, SEQUENCES)
+        return cls(excess, guide.astype(np.int32), scale, walk_arguments(test, p_phi), max_steps, changed, stream)
+
+
+def _block(tables: _Tables, group: int, first: int, count: int) -> tuple[int, IntArray, int, int]:
+    """Pairs first, ..., first + count - 1 of one group, wherever this is called."""
+    sums = np.zeros((2, tables.excess.size), np.int64)
+    kernel = cast(Callable[..., tuple[int, int]], monte_carlo._pairs)
+    laws = (tables.excess, tables.guide, tables.scale, *tables.walk, tables.max_steps)
+    capped, steps = kernel(tables.stream, first, count, tables.entries, *laws, sums)
+    return group, sums, int(capped), int(steps)
+
+
+class _Total:
+    """Blocks of pairs added up, by group."""
+
+    def __init__(self, groups: int, draws: int) -> None:
+        self.sums, self.unfinished, self.steps = np.zeros((groups, 2, draws), np.int64), 0, 0
+
+    def add(self, block: tuple[int, IntArray, int, int]) -> None:
+        group, sums, capped, steps = block
+        self.sums[group] += sums
+        self.unfinished += capped
+        self.steps += steps
+
+    def saved(self) -> Saved:
+        return {"sums": self.sums, "unfinished": self.unfinished, "steps": self.steps}
+
+    def restore(self, saved: Saved) -> None:
+        sums = np.asarray(saved["sums"], np.int64)
+        if sums.shape != self.sums.shape:
+            raise ValueError("sums are of another shape")
+        self.unfinished, self.steps = int(saved["unfinished"]), int(saved["steps"])
+        self.sums[:] = sums
+
+
+def pairs_in_a_block(test: Sprt, p_phi: float, top: float, max_steps: int) -> int:
+    """Pairs that make some hundredths of a second of work: each is followed as far as the largest L."""
+    samples = min(test.wald(p_phi, max(top, 0.0)).samples, float(max_steps))
+    return min(max(int(2.0**24 / max(samples, 1.0)), 1), MOST_PAIRS)
+
+
 def pair_sums(
     test: Sprt,
     p_phi: float,
@@ -76,9 +145,9 @@ def pair_sums(
     *,
     seed: int,
     max_steps: int,
-    groups: int = 25,
-    threads: int = 1,
-    progress: Callable[[int], None] | None = None,
+    groups: int = GROUPS,
+    execution: Execution = SERIAL,
+    stage: str = "pairs",
 ) -> PairSums:
     """Sums of tau over `pairs` pairs for every L in the sorted `excess`; integers, so the order of blocks is no matter.
 
@@ -94,43 +163,23 @@ def pair_sums(
     check_entries(entries, max_steps)
     groups = min(groups, pairs)
     edges = np.arange(groups + 1) * pairs // groups
-    coins = int(np.count_nonzero(excess <= test.no_room))  # where a coin decides, after one sample
-    if coins:
-        total = np.tile(np.diff(edges)[:, None, None], (1, 2, excess.size))
-        if coins < excess.size:
-            options = {"seed": seed, "max_steps": max_steps, "groups": groups, "threads": threads}
-            rest = pair_sums(test, p_phi, excess[coins:], pairs, entries, progress=progress, **options)
-            total[:, :, coins:] = rest.sums
-            return PairSums(excess, total, rest.sizes, rest.unfinished)
-        return PairSums(excess, total, np.diff(edges), 0)
-    cells = 65_536
-    span = float(excess[-1] - excess[0])
-    scale = cells / span if span > 0.0 else 0.0
-    guide = np.searchsorted(excess, excess[0] + np.arange(cells) / scale) if span > 0.0 else np.zeros(1, np.int32)
-    tables = (excess, guide.astype(np.int32), scale, *walk_arguments(test, p_phi), max_steps)
-    changed = np.array(entries, np.int64)
-    stream, kernel = derived(seed, SEQUENCES), cast(Callable[..., int], monte_carlo._pairs)
+    sizes, coins = np.diff(edges), int(np.count_nonzero(excess <= test.no_room))
+    total = np.empty((groups, 2, excess.size), np.int64)
+    total[:, :, :coins] = sizes[:, None, None]  # where a coin decides, after one sample
+    if coins == excess.size:
+        return PairSums(excess, total, sizes, 0, 0)
+    size = execution.block_size or pairs_in_a_block(test, p_phi, float(excess[-1]), max_steps)
 
-    def block(bounds: tuple[int, int, int]) -> tuple[int, IntArray, int]:
-        group, first, last = bounds
-        sums = np.zeros((2, excess.size), np.int64)
-        return group, sums, int(kernel(stream, first, last - first, changed, *tables, sums))
+    def blocks(done: int) -> Iterator[tuple[tuple[int, ...], int]]:
+        for group in range(groups):
+            for block, end in cut(int(edges[group + 1]), size, max(int(edges[group]), done)):
+                yield (group, *block), end
 
-    blocks = [
-        (g, int(first), int(min(first + BLOCK, edges[g + 1])))
-        for g in range(groups)
-        for first in range(edges[g], edges[g + 1], BLOCK)
-    ]
-    total, unfinished = np.zeros((groups, 2, excess.size), np.int64), 0
-    with ThreadPoolExecutor(threads) as pool:
-        window = 4 * threads
-        for start in range(0, len(blocks), window):
-            for group, sums, capped in pool.map(block, blocks[start : start + window]):
-                total[group] += sums
-                unfinished += capped
-            if progress is not None:
-                progress(blocks[min(start + window, len(blocks)) - 1][2])
-    return PairSums(excess, total, np.diff(edges), unfinished)
+    tables = _Tables.of(test, p_phi, excess[coins:], entries, seed, max_steps)
+    found = _Total(groups, excess.size - coins)
+    accumulate(partial(_block, tables), blocks, found, execution, stage)
+    total[:, :, coins:] = found.sums
+    return PairSums(excess, total, sizes, found.unfinished, found.steps)
 
 
 def pair_times(

@@ -1,0 +1,118 @@
+"""Sums of an unfinished task on disk, from which the same task goes on to the same result.
+
+Blocks are added in the order of their runs, so what is kept is the sum over the first so many runs: it does not matter
+who computed them, nor how they were cut into blocks. A file that is damaged, or belongs to another task or another
+version of the code, is not used.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import time
+import zipfile
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Checkpoint", "Saved", "Sums"]
+
+Saved = dict[str, "int | float | NDArray[np.int64] | NDArray[np.float64]"]
+"""What sums are made of: numbers (integers of any size) and arrays."""
+
+log = logging.getLogger("dpsmc_audit")
+
+
+class Sums(Protocol):
+    """What can be kept on disk and taken up again."""
+
+    def saved(self) -> Saved: ...
+
+    def restore(self, saved: Saved) -> None:
+        """Raise `ValueError` or `KeyError`, and change nothing, if that is not a state of these sums."""
+
+
+class Checkpoint:
+    """Files ``checkpoint-<stage>.npz`` in one folder; `key` stands for everything that the sums depend on.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> class Total:
+    ...     value = 0
+    ...     def saved(self): return {"value": self.value}
+    ...     def restore(self, saved): self.value = saved["value"]
+    >>> folder, total = Path(tempfile.mkdtemp()), Total()
+    >>> total.value = 3 ** 100
+    >>> Checkpoint(folder, "a").save("runs", 500, total)
+    >>> again = Total()
+    >>> Checkpoint(folder, "a").restore("runs", again), again.value == 3 ** 100
+    (500, True)
+    >>> Checkpoint(folder, "another task").restore("runs", again)
+    0
+    """
+
+    def __init__(self, folder: Path, key: str, every: float = 10.0) -> None:
+        self.folder, self.key, self.every = folder, key, every
+        self.kept: dict[str, int] = {}
+        self._last = time.monotonic()
+
+    def _path(self, stage: str) -> Path:
+        return self.folder / f"checkpoint-{stage}.npz"
+
+    def restore(self, stage: str, sums: Sums) -> int:
+        """How many runs the sums on disk are of; they are now in `sums`. 0 if there are none that can be used."""
+        path = self._path(stage)
+        if not path.exists():
+            return 0
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                content = {name: file[name] for name in file.files}
+            head = json.loads(bytes(content.pop("head")))
+            if head["key"] != self.key:
+                raise ValueError("it is of other parameters or of another version")
+            done = int(head["done"])
+            sums.restore({**head["numbers"], **content})
+        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            log.warning("%s is not used, the task begins anew: %s", path.name, error)
+            return 0
+        self.kept[stage] = done
+        log.info("going on from %s: %d done", path.name, done)
+        return done
+
+    def offer(self, stage: str, done: int, sums: Sums) -> None:
+        """Save, if the last time is long enough ago."""
+        if time.monotonic() - self._last >= self.every:
+            self.save(stage, done, sums)
+
+    def save(self, stage: str, done: int, sums: Sums) -> None:
+        """Write to a temporary name and rename."""
+        saved = sums.saved()
+        arrays = {name: value for name, value in saved.items() if isinstance(value, np.ndarray)}
+        numbers = {name: value for name, value in saved.items() if not isinstance(value, np.ndarray)}
+        head = json.dumps({"key": self.key, "done": done, "numbers": numbers}).encode()
+        buffer = io.BytesIO()
+        np.savez(buffer, allow_pickle=False, head=np.frombuffer(head, np.uint8), **arrays)
+        path = self._path(stage)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        try:
+            temporary.write_bytes(buffer.getbuffer())
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        self.kept[stage] = done
+        self._last = time.monotonic()
+
+    def drop(self, stage: str) -> None:
+        """The stage is done, and its sums are part of another's."""
+        self._path(stage).unlink(missing_ok=True)
+        self.kept.pop(stage, None)
+
+    def clear(self) -> None:
+        """The task is done."""
+        for path in self.folder.glob("checkpoint-*.npz"):
+            path.unlink(missing_ok=True)

@@ -1,0 +1,201 @@
+"""Where the blocks of a task are computed: here, by threads, by processes or on a dask cluster.
+
+A task is cut into blocks of path indices. What a block contains is a function of the parameters and of its indices;
+blocks come back in the order of their indices and are added up there. So nothing in this module can change a result.
+"""
+
+from __future__ import annotations
+
+import atexit
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
+from typing import Any, Literal, Protocol, TypeVar
+
+from dpsmc_audit.checkpoints import Checkpoint, Sums
+from dpsmc_audit.sprt import ParameterError, require
+
+__all__ = ["BACKENDS", "SERIAL", "Backend", "Execution", "accumulate", "cut"]
+
+Backend = Literal["serial", "threads", "processes", "dask"]
+BACKENDS = ("serial", "threads", "processes", "dask")
+_JOBLIB = {"threads": "threading", "processes": "loky", "dask": "dask"}
+
+MOST_WORKERS = 1024
+LARGEST_BLOCK = 1 << 20
+AHEAD = 16
+"""Blocks per worker that are under way or wait to be added: a bound on memory."""
+
+Result = TypeVar("Result")
+Added_contra = TypeVar("Added_contra", contravariant=True)
+Block = tuple[int, ...]
+
+
+class Accumulator(Sums, Protocol[Added_contra]):
+    """Adds up blocks; True if no more are needed."""
+
+    def add(self, result: Added_contra) -> bool | None: ...
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How a task is carried out; the result is the same for all of them.
+
+    `workers` are threads or processes (for dask without an `address`: processes of a local cluster). `block_size` is
+    the number of runs or pairs in a block, by default about as many as take some hundredths of a second. `progress` is
+    told how many are done, and `checkpoint` keeps their sums.
+
+    Examples
+    --------
+    >>> from dpsmc_audit import Exponential, Sprt, simulate
+    >>> test = Sprt(p=0.73, delta=0.03, alpha=0.05)
+    >>> law = Exponential.private(test, epsilon=0.05)
+    >>> two = Execution("threads", workers=2, block_size=1000)
+    >>> simulate(test, law, 0.84, runs=20_000, execution=two).tally == simulate(test, law, 0.84, runs=20_000).tally
+    True
+    """
+
+    backend: Backend = "serial"
+    workers: int = 1
+    address: str | None = None
+    block_size: int | None = None
+    progress: Callable[[int], None] | None = field(default=None, compare=False)
+    checkpoint: Checkpoint | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        require(self.backend in BACKENDS, f"backend must be one of {', '.join(BACKENDS)}, got {self.backend}")
+        workers, size = self.workers, self.block_size
+        require(1 <= workers <= MOST_WORKERS, f"backend.workers must lie in [1, {MOST_WORKERS}], got {workers}")
+        known = size is None or 1 <= size <= LARGEST_BLOCK
+        require(known, f"backend.block_size must lie in [1, 2^20], got {size}")
+        given = self.address is None or self.backend == "dask"
+        require(given, f"backend.address is for backend=dask, got backend={self.backend}")
+
+    def told_after(self, offset: int) -> Callable[[int], None] | None:
+        """Progress of a part that begins after so many."""
+        progress = self.progress
+        return None if progress is None else lambda done: progress(offset + done)
+
+    def map(self, work: Callable[..., Result], blocks: Iterable[Block], ahead: int = AHEAD) -> Iterator[Result]:
+        """``work(*block)`` of every block, in their order."""
+        waiting = iter(blocks)
+        if self.backend == "serial" or (self.backend == "threads" and self.workers == 1):
+            yield from (work(*block) for block in waiting)
+            return
+        first = list(islice(waiting, 2))
+        if len(first) == 1 and self.backend == "threads":
+            yield work(*first[0])
+        elif first:
+            yield from self._elsewhere(work, first, waiting, ahead)
+
+    def _elsewhere(
+        self, work: Callable[..., Result], first: list[Block], waiting: Iterator[Block], ahead: int
+    ) -> Iterator[Result]:
+        """By joblib, a window of blocks at a time: it hands out all that it is given, however slowly it is read."""
+        from joblib import Parallel, delayed, parallel_config
+
+        options: dict[str, Any] = {"max_nbytes": None} if self.backend != "dask" else {}
+        workers = self.workers
+        if self.backend == "dask":
+            options["client"] = client = _client(self.address, self.workers)
+            workers = max(sum(client.ncores().values()), 1)
+        with (
+            parallel_config(backend=_JOBLIB[self.backend], n_jobs=workers, **options),
+            Parallel(return_as="generator", batch_size=1) as parallel,
+        ):
+            window = [*first, *islice(waiting, ahead * workers - len(first))]
+            while window:
+                results = parallel(delayed(work)(*block) for block in window)
+                try:
+                    yield from results
+                finally:
+                    results.close()
+                window = list(islice(waiting, ahead * workers))
+
+
+SERIAL = Execution()
+
+
+def cut(total: int, size: int, done: int = 0) -> Iterator[tuple[Block, int]]:
+    """Blocks (first, count) of what is left to do, each with how many are done after it.
+
+    Examples
+    --------
+    >>> list(cut(10, 4, done=2))
+    [((2, 4), 6), ((6, 4), 10)]
+    """
+    for first in range(done, total, size):
+        count = min(size, total - first)
+        yield (first, count), first + count
+
+
+def accumulate(
+    work: Callable[..., Result],
+    blocks: Callable[[int], Iterable[tuple[Block, int]]],
+    sums: Accumulator[Result],
+    execution: Execution,
+    stage: str,
+    ahead: int = AHEAD,
+) -> None:
+    """Add the blocks up, from where an earlier attempt got to; ``blocks(done)`` are those that are left.
+
+    A checkpoint holds whole blocks: one that is being added when an interruption comes is not part of it.
+    """
+    checkpoint, progress = execution.checkpoint, execution.progress
+    done = begun = 0 if checkpoint is None else checkpoint.restore(stage, sums)
+    ends: deque[int] = deque()
+
+    def handed_out() -> Iterator[Block]:
+        for block, end in blocks(begun):
+            ends.append(end)
+            yield block
+
+    adding = False
+    try:
+        for result in execution.map(work, handed_out(), ahead):
+            adding = True
+            over = sums.add(result)
+            done, adding = ends.popleft(), False
+            if progress is not None:
+                progress(done)
+            if over:
+                return
+            if checkpoint is not None:
+                checkpoint.offer(stage, done, sums)
+    except KeyboardInterrupt:
+        if checkpoint is not None and not adding and done > begun:
+            checkpoint.save(stage, done, sums)
+        raise
+    if checkpoint is not None and checkpoint.kept.get(stage, done) != done:
+        checkpoint.save(stage, done, sums)  # another stage follows, and may be interrupted
+
+
+# --- dask -----------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def _client(address: str | None, workers: int) -> Any:
+    """A client of a running scheduler, or of a local cluster; its workers must run this very code."""
+    try:
+        import distributed
+    except ImportError as error:
+        raise ParameterError("backend=dask needs dask: pip install 'dpsmc-audit[dask]'") from error
+    from dpsmc_audit.provenance import code_version
+
+    package: Any = distributed
+    if address is None:
+        cluster = package.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=40)
+        client = package.Client(cluster)
+        atexit.register(cluster.close)
+    else:
+        try:
+            client = package.Client(address, timeout="10s")
+        except (OSError, TimeoutError, ValueError) as error:
+            raise ParameterError(f"backend.address={address}: no dask scheduler answers there ({error})") from error
+    atexit.register(client.close)
+    client.wait_for_workers(1, timeout=30)
+    others = set(client.run(code_version).values()) - {code_version()}
+    require(not others, f"backend=dask: workers run another version of this package ({', '.join(sorted(others))})")
+    return client
