@@ -32,6 +32,8 @@ SAMPLER_KEYS = ("sampler", "epsilon", "claimed_delta", "confidence", "runs", "se
 SAMPLER_RUNS = 100_000
 PUBLIC = ("p", "relation", "alpha", "alpha_fp", "alpha_fn", "delta", "epsilon", "max_steps", "p_phi")
 """Keys that a release repeats."""
+MOST = 10**15
+"""Runs, pairs, draws: a number that no machine will come to the end of."""
 NOTIONS = ("expected", "marginal", "informed")
 TRACE_RUNS, ESTIMATE_RUNS = 100, 40_000
 """Runs of Table 1 where traces are simulated, and samples of an estimate, if not told otherwise."""
@@ -142,7 +144,7 @@ class Config:
         check_confidence(self.confidence)
         check_floor(self.floor)
         _ = self.backend.execution
-        require(self.runs >= 1, f"runs must be at least 1, got {self.runs}")
+        require(1 <= self.runs <= MOST, f"runs must lie in [1, 10^15], got {self.runs}")
         require(0 <= self.seed < 2**64, f"seed must lie in [0, 2^64), got {self.seed}")
         require(self.method in METHODS, f"method must be one of {', '.join(METHODS)}, got {self.method}")
         audited, sampled = self.task.name == "audit", self.engine.name == "monte_carlo"
@@ -162,7 +164,9 @@ class Config:
         require(self.sequence is None or informed, f"sequence is for task=audit notion=informed, got {asked}")
         require(self.sequence != "", "sequence must name a file")
         for name, least in (("max_steps", 1), ("pairs", 4), ("draws", 2)):
-            require(getattr(self, name) >= least, f"{name} must be at least {least}, got {getattr(self, name)}")
+            value = getattr(self, name)
+            require(value >= least, f"{name} must be at least {least}, got {value}")
+            require(value <= MOST or name == "max_steps", f"{name} must be at most 10^15, got {value}")
         require(self.bin_width is None or self.bin_width >= 1, f"bin_width must be at least 1, got {self.bin_width}")
         require(self.max_steps <= 2**40, f"max_steps must be at most 2^40, got {self.max_steps}")
         for group, name, known in (("engine", self.engine.name, ENGINES), ("notion", self.notion.name, NOTIONS)):

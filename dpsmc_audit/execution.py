@@ -10,7 +10,6 @@ import atexit
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import islice
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -175,8 +174,29 @@ def accumulate(
 # --- dask -----------------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=1)
+_open: dict[tuple[str | None, int], Any] = {}
+
+
 def _client(address: str | None, workers: int) -> Any:
+    """One client at a time, kept for the next task."""
+    if (address, workers) not in _open:
+        _close()
+        _open[address, workers] = _connected(address, workers)
+    return _open[address, workers]
+
+
+@atexit.register
+def _close() -> None:
+    """The client, and the local cluster that was started for it."""
+    while _open:
+        _, client = _open.popitem()
+        cluster = client.cluster
+        client.close()
+        if cluster is not None:
+            cluster.close()
+
+
+def _connected(address: str | None, workers: int) -> Any:
     """A client of a running scheduler, or of a local cluster; its workers must run this very code."""
     try:
         import distributed
@@ -188,13 +208,11 @@ def _client(address: str | None, workers: int) -> Any:
     if address is None:
         cluster = package.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=40)
         client = package.Client(cluster)
-        atexit.register(cluster.close)
     else:
         try:
             client = package.Client(address, timeout="10s")
         except (OSError, TimeoutError, ValueError) as error:
             raise ParameterError(f"backend.address={address}: no dask scheduler answers there ({error})") from error
-    atexit.register(client.close)
     client.wait_for_workers(1, timeout=30)
     others = set(client.run(code_version).values()) - {code_version()}
     require(not others, f"backend=dask: workers run another version of this package ({', '.join(sorted(others))})")

@@ -8,18 +8,19 @@ of the seed, i and j.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
 from dpsmc_audit.estimation import Estimate, estimate
 from dpsmc_audit.evidence.intervals import Interval
+from dpsmc_audit.execution import SERIAL, Execution, accumulate, cut
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.models.sources import Batch, Bits, Source
-from dpsmc_audit.simulation import Simulation, Tally, exact_characteristics
+from dpsmc_audit.simulation import Simulation, Tally, Total, exact_characteristics
 from dpsmc_audit.sprt import ParameterError, Sprt, require
 from dpsmc_audit.walks.averages import exact_mean
 from dpsmc_audit.walks.monte_carlo import ALT, COIN, NULL, UNFINISHED, Runs, _uniforms, derived
@@ -28,6 +29,10 @@ __all__ = ["ModelSimulation", "Streams", "simulate_model"]
 
 _RUNS = 41
 """Purpose of the streams of the runs."""
+KEPT_BITS = 1 << 27
+"""Samples that are kept for the next row of a table, a byte each."""
+BLOCK = 4
+"""Runs between two looks at the clock: each simulates thousands of traces."""
 ESTIMATED_FROM = 10_000
 """Samples that p_phi is estimated from, as in the paper."""
 
@@ -44,21 +49,25 @@ class Streams:
     _bits: dict[int, list[Bits]] = field(default_factory=dict)
 
     def run(self, number: int) -> Iterator[Bits]:
-        """The samples of one run, from its first one on."""
+        """The samples of one run, from its first one on; kept as long as there is room for them."""
+        if number not in self._bits and self.drawn >= KEPT_BITS:
+            again = self._begun(number)
+            while True:
+                yield self._next(again)
         known = self._bits.setdefault(number, [])
         place = 0
         while True:
             if place == len(known):
-                known.append(self._next(number))
+                known.append(self._next(self._open.setdefault(number, self._begun(number))))
             yield known[place]
             place += 1
 
-    def _next(self, number: int) -> Bits:
-        if number not in self._open:
-            seed = int(derived(int(derived(self.seed, _RUNS)), number))
-            self._open[number] = self.source.batches(seed)
+    def _begun(self, number: int) -> Iterator[Batch]:
+        return self.source.batches(int(derived(int(derived(self.seed, _RUNS)), number)))
+
+    def _next(self, batches: Iterator[Batch]) -> Bits:
         started = time.perf_counter()
-        bits = next(self._open[number]).bits
+        bits = next(batches).bits
         self.seconds += time.perf_counter() - started
         self.drawn += bits.size
         return bits
@@ -126,6 +135,22 @@ class ModelSimulation:
         }
 
 
+def _block(
+    test: Sprt, mechanism: Mechanism, streams: Streams, negated: bool, seed: int, max_steps: int, first: int, count: int
+) -> Tally:
+    """Runs first, ..., first + count - 1: bounds from the seed, samples from their streams."""
+    excess, coin = np.empty(count), np.empty(count)
+    _uniforms(np.uint64(seed), first, excess)
+    _uniforms(derived(seed, COIN), first, coin)
+    excess = mechanism.quantile(excess)
+    outcome = Runs(np.ones(count, np.int64), np.where(coin < 0.5, NULL, ALT).astype(np.int8))
+    for i in np.flatnonzero(excess > test.no_room):
+        blocks = streams.run(first + int(i))
+        blocks = (~bits for bits in blocks) if negated else blocks
+        outcome.tau[i], outcome.decision[i] = stop(test, float(excess[i]), blocks, max_steps)
+    return Tally.of(outcome)
+
+
 def simulate_model(
     test: Sprt,
     mechanism: Mechanism,
@@ -136,7 +161,7 @@ def simulate_model(
     seed: int = 1,
     max_steps: int = 10_000_000,
     confidence: float = 0.99,
-    progress: Callable[[int], None] | None = None,
+    execution: Execution = SERIAL,
 ) -> ModelSimulation:
     """Run the test `runs` times on new samples of a source, whose p_phi is estimated first.
 
@@ -153,20 +178,12 @@ def simulate_model(
     require(runs >= 1, f"runs must be at least 1, got {runs}")
     require(source.repeatable, f"samples of model={source.name} are there once: they cannot make many runs")
     found, streams = _estimated(source, seed, confidence), _streams(source, seed)
-    excess, coin = np.empty(runs), np.empty(runs)
-    _uniforms(np.uint64(seed), 0, excess)
-    _uniforms(derived(seed, COIN), 0, coin)
-    excess = mechanism.quantile(excess)
-    outcome = Runs(np.ones(runs, np.int64), np.where(coin < 0.5, NULL, ALT).astype(np.int8))
-    for i in np.flatnonzero(excess > test.no_room):
-        blocks = streams.run(int(i))
-        blocks = (~bits for bits in blocks) if negated else blocks
-        outcome.tau[i], outcome.decision[i] = stop(test, float(excess[i]), blocks, max_steps)
-        if progress is not None:
-            progress(int(i) + 1)
+    work = partial(_block, test, mechanism, streams, negated, seed, max_steps)
+    total, here = Total(), replace(execution, backend="serial", address=None)
+    accumulate(work, lambda done: cut(runs, execution.block_size or BLOCK, done), total, here, "runs")
     p_phi = 1.0 - found.p_phi if negated else found.p_phi
     exact = exact_characteristics(test, mechanism, p_phi)
-    simulation = Simulation(test, mechanism, p_phi, Tally.of(outcome), confidence, exact, 0.0)
+    simulation = Simulation(test, mechanism, p_phi, total.tally, confidence, exact, 0.0)
     ends = _exact_between(test, mechanism, found.p_phi_ci, negated)
     return ModelSimulation(simulation, found, ends, streams.seconds_per_sample)
 

@@ -28,7 +28,7 @@ from dpsmc_audit.walks.monte_carlo import (
     sum_of_squares,
 )
 
-__all__ = ["MAX_STEPS", "Characteristics", "Simulation", "Tally", "exact_characteristics", "simulate"]
+__all__ = ["MAX_STEPS", "Characteristics", "Simulation", "Tally", "Total", "exact_characteristics", "simulate"]
 
 MAX_STEPS = 10_000_000
 
@@ -54,7 +54,7 @@ class Tally:
         return Tally(*(getattr(self, part.name) + getattr(other, part.name) for part in fields(self)))
 
 
-class _Total:
+class Total:
     """Blocks of runs added up."""
 
     def __init__(self) -> None:
@@ -211,7 +211,7 @@ def simulate(
     work = partial(_block, test, mechanism, p_phi, seed, max_steps, kernel)
     size = execution.block_size or block_size_for(test, mechanism, p_phi, max_steps)
     draw_block(test, mechanism, p_phi, 0, 1, seed=seed, max_steps=1, kernel=kernel)  # compiled before the clock starts
-    total, started = _Total(), time.perf_counter()
+    total, started = Total(), time.perf_counter()
     accumulate(work, lambda done: cut(runs, size, done), total, execution, "runs")
     seconds, exact = time.perf_counter() - started, exact_characteristics(test, mechanism, p_phi)
     return Simulation(test, mechanism, p_phi, total.tally, confidence, exact, seconds)

@@ -80,20 +80,21 @@ def _estimate(config: Config, folder: Path, execution: Execution) -> dict[str, A
     return found.as_dict() | ({} if formula is None else {"formula": f"{formula}"})
 
 
-def _simulate_model(config: Config) -> dict[str, Any]:
+def _simulate_model(config: Config, execution: Execution) -> dict[str, Any]:
     from dpsmc_audit.model_simulation import simulate_model
     from dpsmc_audit.report.progress import progress
 
     numbers: dict[str, Any] = {name: getattr(config, name) for name in ("negated", "seed", "max_steps", "confidence")}
     with progress("runs", config.runs) as advance:
-        found = simulate_model(config.test, config.law, config.source, config.runs, **numbers, progress=advance)
+        told = replace(execution, progress=advance)
+        found = simulate_model(config.test, config.law, config.source, config.runs, **numbers, execution=told)
     result = found.as_dict()
     return result | (paper.published(config.test, config.law, config.epsilon) if config.study == "table1" else {})
 
 
 def _simulate(config: Config, folder: Path, execution: Execution) -> dict[str, Any]:
     if not config.known:
-        return _simulate_model(config)
+        return _simulate_model(config, execution)
     if config.engine.name == "exact":
         result = exact_characteristics(config.test, config.law, config.bernoulli).as_dict()
     else:

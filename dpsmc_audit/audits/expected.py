@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.audits.claims import Claim, Engine, checked
-from dpsmc_audit.audits.picture import BATCH, Picture, outside_by_chance
+from dpsmc_audit.audits.picture import BATCH, Picture, bytes_needed, outside_by_chance
 from dpsmc_audit.audits.verdicts import (
     Histogram,
     exact_histogram,
@@ -28,6 +28,7 @@ from dpsmc_audit.audits.verdicts import (
 from dpsmc_audit.evidence.verdict import Verdict
 from dpsmc_audit.execution import SERIAL, Execution
 from dpsmc_audit.mechanisms import Mechanism
+from dpsmc_audit.memory import require_room
 from dpsmc_audit.notions.expected import (
     ExpectedLaw,
     SupportGap,
@@ -202,6 +203,7 @@ def audit(
         common |= {"given_pairs": None, "by_chance": None, "unfinished": 0, "steps": 0}
         return Audit(**claim.parts(), **common, seconds=time.perf_counter() - started)
     options: dict[str, Any] = {"seed": seed, "max_steps": max_steps, "execution": execution}
+    require_room(bytes_needed(draws, law.edges.size), f"a histogram of {law.edges.size} bins")
     picture = _picture(test, mechanism, p_phi, entries, pairs, draws, width, **options)
     verdict, steps = support_gap_evidence(test, mechanism, p_phi, entries, pairs, confidence=confidence, **options)
     gap = SupportGap(float(picture.start.min()), float(picture.start.max()), verdict.delta_lower)

@@ -18,6 +18,7 @@ from dpsmc_audit.evidence.intervals import lower_ends, upper_ends
 from dpsmc_audit.evidence.verdict import METHODS, Method, Verdict
 from dpsmc_audit.execution import SERIAL, Execution
 from dpsmc_audit.mechanisms import Mechanism
+from dpsmc_audit.memory import NoRoomError
 from dpsmc_audit.notions.marginal import (
     NAMES,
     SIDES,
@@ -219,7 +220,7 @@ def sampled_histogram(
     with np.errstate(invalid="ignore"):
         outside = np.abs(ratio) > epsilon
     fitted = np.full((3, 2, 3, bins), math.nan)  # beyond the last bin that a sequence reached there is no interval
-    fitted[0] = 0.0
+    fitted[0] = 0.0 if smooth.mean.size else math.nan
     known_bins = min(bins, smooth.mean.shape[2])
     fitted[..., :known_bins] = np.array([smooth.mean, smooth.low, smooth.high])[..., :bins]
     return _joined(width, p1, p0, ratio, low, high, exact, outside, *fitted[:, 0], *fitted[:, 1], 0.0)
@@ -304,7 +305,7 @@ def audit_marginal(
     verdict = _in_words_of_the_test(verdict)
     known = counts.law() if law is None else law
     width = bin_width or auto_width(known.p1, known.p0)
-    few = min(pairs, affordable_pairs(test, mechanism, p_phi))
+    few = min(pairs, affordable_pairs(test, mechanism, p_phi, max_steps))
     smooth = smoothed_law(test, mechanism, p_phi, entries, few, width, confidence=confidence, **options)
     found |= {
         "runs": counts.runs,
@@ -338,6 +339,8 @@ def _affordable_law(
     """The exact law; a sampled audit does without it where it is too dear."""
     try:
         return marginal_law(test, mechanism, p_phi, entries)
+    except NoRoomError:
+        raise  # what is affordable is a matter of the parameters, not of the machine
     except ParameterError:
         if engine == "exact":
             raise

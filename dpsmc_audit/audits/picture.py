@@ -19,12 +19,12 @@ from dpsmc_audit.evidence.bounds import FEWEST, PARTS, Parts, bounded_verdict, p
 from dpsmc_audit.evidence.events import Counted, joined, outcome_code
 from dpsmc_audit.evidence.verdict import Verdict
 from dpsmc_audit.notions.expected import ExpectedLaw
-from dpsmc_audit.walks.pairs import PairSums
+from dpsmc_audit.walks.pairs import GROUPS, PairSums
 
 if TYPE_CHECKING:
     from dpsmc_audit.checkpoints import Saved
 
-__all__ = ["BATCH", "Picture", "outside_by_chance"]
+__all__ = ["BATCH", "Picture", "bytes_needed", "outside_by_chance"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -33,6 +33,11 @@ BATCH = 65_536
 """Draws of L in a batch."""
 REPLICATES = 200
 SIMULATED = 2000
+
+
+def bytes_needed(draws: int, bins: int) -> float:
+    """Sums of a batch, as integers and floating-point numbers, and the replicates of every bin with their quantiles."""
+    return 2.0 * 8.0 * GROUPS * 2 * min(draws, BATCH) + 5.0 * 8.0 * REPLICATES * bins
 
 
 class Picture:

@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 from dpsmc_audit.evidence.means import BoundedMean, bounded_mean
 from dpsmc_audit.execution import SERIAL, Execution, accumulate, cut
 from dpsmc_audit.mechanisms import Mechanism
+from dpsmc_audit.memory import require_room
 from dpsmc_audit.profiles import Profile, privacy_profile, total_variation
 from dpsmc_audit.sprt import Sprt, in_order, require
 from dpsmc_audit.walks.records import Records, draw_records, records_of
+from dpsmc_audit.walks.strata import LONGEST
 
 if TYPE_CHECKING:
     from dpsmc_audit.checkpoints import Saved
@@ -191,6 +193,12 @@ def given_sequence(test: Sprt, mechanism: Mechanism, bits: NDArray[np.integer], 
 # --- random sequences -----------------------------------------------------------------------------------------------
 
 
+def samples_to_the_end(test: Sprt, mechanism: Mechanism, p_phi: float, max_steps: int) -> float:
+    """About how many samples of a sequence are looked at until nearly every L has stopped."""
+    top = max(float(mechanism.quantile(1.0 - _TAIL)), 0.0)
+    return max(min(test.wald(p_phi, top).samples, float(max_steps)), 1.0)
+
+
 def draw_pair(
     test: Sprt,
     mechanism: Mechanism,
@@ -333,6 +341,10 @@ def average(
     (0.04, 0.0, 0)
     """
     require(sequences >= 2, f"sequences must be at least 2, got {sequences}")
+    samples = samples_to_the_end(test, mechanism, p_phi, max_steps)
+    message = "each sequence would be followed for {:.0e} samples, more than {:.0e}: choose a larger epsilon"
+    require(samples <= LONGEST, message.format(samples, LONGEST))
+    require_room(24.0 * sequences + 200.0 * samples, f"an average over {sequences} sequences")
     found, size = _Averages(sequences, epsilons.size), execution.block_size or BLOCK
     work = partial(_several, test, mechanism, p_phi, tuple(entries), epsilons, seed, max_steps)
     accumulate(work, lambda done: cut(sequences, size, done), found, execution, "sequences")

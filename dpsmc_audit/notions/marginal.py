@@ -21,12 +21,13 @@ from dpsmc_audit.evidence.gathered import Gathered, Outcomes, Tables, counted
 from dpsmc_audit.evidence.means import betting_intervals
 from dpsmc_audit.execution import AHEAD, SERIAL, Execution, accumulate, cut
 from dpsmc_audit.mechanisms import Mechanism
-from dpsmc_audit.notions.informed import draw_pair
+from dpsmc_audit.notions.informed import draw_pair, samples_to_the_end
 from dpsmc_audit.profiles import Event, Leakage, best_tail, largest, privacy_profile, total_variation
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks.exact import TerminationLaw
 from dpsmc_audit.walks.laws import exact_law
 from dpsmc_audit.walks.monte_carlo import ALT, NULL, UNFINISHED, block_size_for, check_runs, derived, draw_block
+from dpsmc_audit.walks.strata import LONGEST
 
 if TYPE_CHECKING:
     from dpsmc_audit.evidence.anytime import Anytime
@@ -208,11 +209,10 @@ def count_runs(
     return Counts(found.parts(), found.runs)
 
 
-def affordable_pairs(test: Sprt, mechanism: Mechanism, p_phi: float) -> int:
+def affordable_pairs(test: Sprt, mechanism: Mechanism, p_phi: float, max_steps: int) -> int:
     """How many pairs can be followed to the end of L in seconds: with a tiny epsilon that is millions of samples."""
-    reach = max(test.b_up, test.b_low) + abs(float(mechanism.quantile(1.0 - 1e-12)))
-    samples = min(test.wald(p_phi, reach).samples, 1e15)
-    return max(2, int(1e8 / samples))
+    samples = samples_to_the_end(test, mechanism, p_phi, max_steps)
+    return 0 if samples > LONGEST else max(2, int(1e8 / samples))
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,12 +244,15 @@ def smoothed_law(
     max_steps: int,
     confidence: float = 0.99,
 ) -> SmoothedLaw:
-    """P(bin, side) by Rao-Blackwell, from pairs of sequences.
+    """P(bin, side) by Rao-Blackwell, from pairs of sequences; of none, nothing is known.
 
     Each sequence contributes the probability, over L alone, that its tau falls into a bin: the survival function of L
     at one record less that at the next. These are no counts: each interval is one for means of values in [0, 1].
     """
     total, size, steps = np.zeros((2, 3, 1)), 0, 0
+    if pairs == 0:
+        unknown = np.full((2, 3, 0), math.nan)
+        return SmoothedLaw(unknown, unknown, unknown, 0)
     kept: list[FloatArray] = []
     for path in range(pairs):
         law = draw_pair(test, mechanism, p_phi, path, entries, seed=seed, max_steps=max_steps)

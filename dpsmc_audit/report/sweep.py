@@ -14,6 +14,7 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
 from dpsmc_audit.report.files import FAILED, KEPT_NOTE, RESULT, read_json, write_text
+from dpsmc_audit.report.progress import Points
 from dpsmc_audit.report.tables import (
     CSV_COLUMNS,
     MODEL_COLUMNS,
@@ -43,28 +44,44 @@ class SweepTable(Callback):
         folder = Path(config.hydra.sweep.dir)
         _running.update(folder=folder, study=config.get("study"), started=time.time())
         set_aside(folder)
-        _compose_once()
+        self._composed = _compose_once()
+        self._points = Points()
+
+    def on_job_start(self, config: DictConfig, **kwargs: Any) -> None:
+        if _running:  # not in a process of a launcher
+            self._points.begin(len(self._composed))
+
+    def on_job_end(self, config: DictConfig, job_return: Any, **kwargs: Any) -> None:
+        if _running:
+            self._points.end()
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
+        self._points.close()
         if not tabulate(**_running):
             raise SystemExit(1)
         _running.clear()
 
 
-def _compose_once() -> None:
-    """Hydra composes the configuration of each job twice, to validate and to launch it; let it keep the first."""
+def _compose_once() -> set[tuple[str, ...]]:
+    """Hydra composes the configuration of each job twice, to validate and to launch it; let it keep the first.
+
+    Returns the jobs seen, all of them before the first one is launched.
+    """
     loader: Any = GlobalHydra.instance().config_loader()
     compose: Callable[[DictConfig, list[str]], DictConfig] = loader.load_sweep_config
     made: dict[tuple[str, ...], DictConfig] = {}
+    seen: set[tuple[str, ...]] = set()
 
     def load_sweep_config(master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
         key = tuple(sweep_overrides)
+        seen.add(key)
         if key in made:
             return made.pop(key)
         made[key] = compose(master_config, sweep_overrides)
         return made[key]
 
     loader.load_sweep_config = load_sweep_config
+    return seen
 
 
 def interrupted_sweep() -> Path | None:

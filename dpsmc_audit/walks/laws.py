@@ -20,7 +20,7 @@ from dpsmc_audit.walks.exact import Steps, TerminationLaw, exit_law
 from dpsmc_audit.walks.overshoot import turned_up
 from dpsmc_audit.walks.passage import passage_cost, passage_survival
 from dpsmc_audit.walks.renewal import renewal
-from dpsmc_audit.walks.strata import CELLS, FAR, Part, affordable, cells_of, strata, total
+from dpsmc_audit.walks.strata import CELLS, FAR, Part, affordable, cells_of, short_enough, strata, total
 
 __all__ = ["exact_law"]
 
@@ -64,6 +64,7 @@ def _exact_law(test: Sprt, mechanism: Mechanism, p_phi: float, forced: tuple[tup
     records = renewal(test, mechanism, p_phi) if isinstance(mechanism, Exponential) else None
     if records is None:
         return _known(p_phi, _mixed_law(test, mechanism, p_phi, given))
+    short_enough(p_phi, records.reach(given))
     renewed = records.law(given)
     if renewed.error <= 3e-5:
         return renewed
@@ -89,7 +90,7 @@ def _certain_law(test: Sprt, mechanism: Mechanism, p_phi: float, forced: Mapping
     step, bound = (test.s_plus, test.b_up) if p_phi == 1.0 else (test.s_minus, test.b_low)
     reach = bound + float(mechanism.quantile(1.0 - 1e-13)) + len(forced) * test.step_sum
     last = max(forced, default=0) + math.ceil(max(reach, 0.0) / step) + 2
-    require(last <= 10**8, f"the law at p_phi={p_phi:g} reaches {last:.0e} samples")
+    short_enough(p_phi, last)
     bits = np.full(last, p_phi)
     for entry, bit in forced.items():
         bits[entry - 1] = bit

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.mechanisms import Mechanism
+from dpsmc_audit.memory import require_room
 from dpsmc_audit.sprt import Sprt, require
 from dpsmc_audit.walks.exact import Steps, cells_needed, exit_law, walk_until_exit
 from dpsmc_audit.walks.overshoot import turned_up
 
-__all__ = ["CELLS", "FAR", "Part", "affordable", "cells_of", "strata", "total"]
+__all__ = ["CELLS", "FAR", "LONGEST", "Part", "affordable", "cells_of", "short_enough", "strata", "total"]
 
 FloatArray = NDArray[np.float64]
 
@@ -162,6 +163,17 @@ def _affordable_top(test: Sprt, mechanism: Mechanism, p_phi: float) -> tuple[flo
         if cells_needed(walk, test.b_up + top, test.b_low + top) <= 0.05 * CELLS:
             return top, float(tail)
     return float(mechanism.quantile(1.0 - 1e-2)), 1e-2
+
+
+LONGEST = 1 << 23
+"""Values of tau that a law may have: arrays of as many numbers are transformed."""
+
+
+def short_enough(p_phi: float, last: float) -> None:
+    """A tiny epsilon makes laws that reach far; the refusal depends on the parameters alone, not on the machine."""
+    message = "the law at p_phi={:g} reaches {:.0e} samples, more than {:.0e}: means, errors and runs are affordable"
+    require(last <= LONGEST, message.format(p_phi, last, LONGEST))
+    require_room(200.0 * last, f"the law of {last:.0e} values of tau")
 
 
 def affordable(p_phi: float, cells: float) -> None:
