@@ -19,6 +19,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from dpsmc_audit.config import Config, read, register
 from dpsmc_audit.interrupts import INTERRUPTED, end_soon_after_interrupt
+from dpsmc_audit.notes import warn
 from dpsmc_audit.provenance import fingerprint
 from dpsmc_audit.report.files import FAILED, KEPT_NOTE, strict
 from dpsmc_audit.sprt import ParameterError, require
@@ -55,8 +56,7 @@ def _run(config: Config, folder: Path, fingerprint: str) -> None:
     if checkpoint is not None:
         checkpoint.clear()
     for note in warnings_for(config, result):
-        log.warning(note)
-        print(f"warning: {_where()}{note}", file=sys.stderr)
+        warn(note, _where())
     if released:
         _show_release(config, result, folder)
     elif not _in_sweep():
@@ -107,7 +107,10 @@ def _job(composed: DictConfig) -> None:
         log.exception("this run failed")
         if not _in_sweep():
             _stop(error)
-        write_text(folder / FAILED, f"{_where()}{_line(error)}\n")
+        try:
+            write_text(folder / FAILED, f"{_where()}{_line(error)}\n")
+        except OSError as full:  # then no other point could be written either
+            _stop(full)
 
 
 def _stop(error: Exception) -> NoReturn:

@@ -19,6 +19,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsmc_audit.notes import warn
+
 __all__ = ["Checkpoint", "Saved", "Sums"]
 
 Saved = dict[str, "int | float | NDArray[np.int64] | NDArray[np.float64]"]
@@ -70,15 +72,17 @@ class Checkpoint:
         if not path.exists():
             return 0
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
                 content = {name: file[name] for name in file.files}
             head = json.loads(bytes(content.pop("head")))
-            if head["key"] != self.key:
-                raise ValueError("it is of other parameters or of another version")
-            done = int(head["done"])
-            sums.restore({**head["numbers"], **content})
-        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
-            log.warning("%s is not used, the task begins anew: %s", path.name, error)
+            known, done = head["key"] == self.key, int(head["done"])
+            if known:
+                sums.restore({**head["numbers"], **content})
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile):
+            warn(f"{path.name} is damaged: the task begins anew")
+            return 0
+        if not known:
+            warn(f"{path.name} is of other parameters or of another version: the task begins anew")
             return 0
         self.kept[stage] = done
         log.info("going on from %s: %d done", path.name, done)

@@ -27,6 +27,9 @@ def write_text(path: Path, text: str) -> None:
     try:
         temporary.write_text(text, encoding="utf-8")
         os.replace(temporary, path)
+    except OSError as error:
+        error.filename = error.filename or path.name  # a full disk does not say of which file it speaks
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 
