@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,7 @@ def test_other_code_of_a_sampler_is_computed(run: Run, tmp_path: Path, monkeypat
     assert "already" not in out
 
 
-BROKEN = {
+BROKEN: dict[str, Callable[[str], str]] = {
     "truncated": lambda text: text[: len(text) // 2],
     "empty": lambda text: "",
     "another program's": lambda text: '{"accuracy": 1.0}',
