@@ -35,6 +35,7 @@ _state = {"verify": False}
 def _run(config: Config, folder: Path) -> None:
     """Do the task; write result.json; a single run prints its row."""
     from dpsmc_audit.report.files import RESULT, write_json
+    from dpsmc_audit.report.page_audit import write_report
     from dpsmc_audit.report.tables import as_text, flatten
     from dpsmc_audit.tasks import run, warnings_for
 
@@ -42,8 +43,10 @@ def _run(config: Config, folder: Path) -> None:
     _state["verify"] = released
     require(not (released and _in_sweep()), "task=verify cannot be swept: each run adds to the loss of privacy")
     result = run(config, folder)
+    notes = warnings_for(config, result)
+    write_report(config, folder, result, notes, HydraConfig.get().overrides.task, alone=not _in_sweep())
     write_json(folder / RESULT, result)
-    for note in warnings_for(config, result):
+    for note in notes:
         log.warning(note)
         print(f"warning: {_where()}{note}", file=sys.stderr)
     if released:
@@ -82,6 +85,7 @@ def _job(composed: DictConfig) -> None:
             "result.json",
             "failed.txt",
             "partial.json",
+            "report.html",
         ):  # an older run's, which this one would seem to have made
             (folder / stale).unlink(missing_ok=True)
         _run(read(composed, HydraConfig.get().overrides.task), folder)
