@@ -44,7 +44,7 @@ def _run(config: Config, folder: Path) -> None:
     require(not (released and _in_sweep()), "task=verify cannot be swept: each run adds to the loss of privacy")
     result = run(config, folder)
     notes = warnings_for(config, result)
-    write_report(config, folder, result, notes, HydraConfig.get().overrides.task, alone=not _in_sweep())
+    files = write_report(config, folder, result, notes, HydraConfig.get().overrides.task, alone=not _in_sweep())
     write_json(folder / RESULT, result)
     for note in notes:
         log.warning(note)
@@ -52,7 +52,12 @@ def _run(config: Config, folder: Path) -> None:
     if released:
         _show_release(config, result, folder)
     elif not _in_sweep():
-        print(as_text([flatten(result)]))
+        if config.task.name == "audit":
+            from dpsmc_audit.report.terminal import as_table
+
+            print(as_table(result, files))
+        else:
+            print(as_text([flatten(result)]))
         if "sentence" in result:
             print(result["sentence"])
         print(f"result in {folder}")

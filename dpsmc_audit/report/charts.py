@@ -54,9 +54,7 @@ def grid(frame: Frame, x: Scale | None, y: Scale | None, x_label: str = "", y_la
     made.append(tag("line", class_="axis", x1=frame.left, x2=frame.right, y1=frame.bottom, y2=frame.bottom))
     if x is not None:
         for value in x.ticks(6 if frame.right - frame.left > 400 else 4):
-            made.append(
-                tag("line", class_="axis", x1=x(value), x2=x(value), y1=frame.bottom, y2=frame.bottom + 4)
-            )
+            made.append(tag("line", class_="axis", x1=x(value), x2=x(value), y1=frame.bottom, y2=frame.bottom + 4))
             made.append(tag("text", _plain(value), class_="tick middle", x=x(value), y=frame.bottom + 17))
         middle = 0.5 * (frame.left + frame.right)
         made.append(tag("text", x_label, class_="label middle", x=middle, y=frame.bottom + 35))
@@ -72,7 +70,9 @@ def _plain(value: float) -> str:
 def _power(value: float) -> str:
     """10^-3 as people write it; 1 and 0.1 as they are."""
     exponent = round(math.log10(value))
-    return f"{value:g}" if exponent >= -3 else "10" + f"{exponent}".translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return (
+        f"{value:g}" if exponent >= -3 else "10" + f"{exponent}".translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    )
 
 
 def say_bin(each: Bin, bins: Bins, epsilon: float, name: str) -> str:
@@ -189,7 +189,9 @@ def _ratios(bins: Bins, frame: Frame, x: Scale, epsilon: float, name: str) -> li
             drawn.append(tag("circle", class_=kind, cx=middle, cy=y(each.ratio), r=2.4))
         elif not math.isnan(each.ratio):
             way = -1.0 if each.ratio > 0 else 1.0
-            drawn.append(tag("path", d=_triangle(middle, y.clipped(each.ratio) - 5 * way, way), class_=f"{kind} beyond"))
+            drawn.append(
+                tag("path", d=_triangle(middle, y.clipped(each.ratio) - 5 * way, way), class_=f"{kind} beyond")
+            )
         if bins.sampled and abs(each.exact) <= limit:
             a, b, h = middle, y(each.exact), 2.8
             d = path([(a - h, b - h), (a + h, b + h)]) + path([(a - h, b + h), (a + h, b - h)])

@@ -45,20 +45,22 @@ def witness_in_words(result: dict[str, Any]) -> str | None:
     kind = kind_of(result)
     least = "at least " if kind == "expected" and sampled(result) else ""
     shares = [f"{least if p > 0.0 else ''}{brief(p, 4)}" for p in (one, zero)]
-    counted = " (shares of the runs that judged it)" if kind != "expected" and sampled(result) else ""
     event = str(witness["event"]).replace("x_n", "x")
-    text = f"“{event}”: its probability is {shares[0]} with x = 1 and {shares[1]} with x = 0{counted}."
+    what = "its share of the runs" if kind != "expected" and sampled(result) else "its probability"
+    text = f"“{event}”: {what} is {shares[0]} with x = 1 and {shares[1]} with x = 0."
     side = 1 if one > zero else 0
     if min(one, zero) <= 0.0:
         if kind == "expected":
             return f"{text} With x = {1 - side} it is impossible."
-        known = f"It was never seen with x = {1 - side}." if sampled(result) else f"Who sees it knows that x = {side}."
+        known = (
+            f"It was never seen with x = {1 - side}." if sampled(result) else f"Whoever sees it knows that x = {side}."
+        )
         return f"{text} {known}"
     ratio = brief(max(one, zero) / min(one, zero), 4)
     if kind == "expected":
         return f"{text} It is {ratio} times as likely with x = {side}."
     about = "about " if sampled(result) else ""
-    return f"{text} To who sees it, the odds on x = {side} are {about}{ratio} times what they were before."
+    return f"{text} To whoever sees it, the odds on x = {side} are {about}{ratio} times what they were before."
 
 
 def exact_beside(result: dict[str, Any]) -> str | None:

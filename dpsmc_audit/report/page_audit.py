@@ -25,7 +25,11 @@ OBSERVERS_CSV = "observers.csv"
 
 FIGURES = {"expected": "figure1.png", "marginal": "marginal.png", "informed": "informed.png", "sampler": "sampler.png"}
 
-NAMES = {"expected": "Expected (averages)", "marginal": "Marginal (one result)", "informed": "Informed (all others known)"}
+NAMES = {
+    "expected": "Expected (averages)",
+    "marginal": "Marginal (one result)",
+    "informed": "Informed (all others known)",
+}
 
 KEYS = {
     "p": "threshold of the specification's probability",
@@ -69,13 +73,14 @@ NUMBERS = (
 
 def write_report(
     config: Config, folder: Path, result: dict[str, Any], notes: Sequence[str], given: Sequence[str], *, alone: bool
-) -> None:
-    """Beside the other files of an audit; `alone`, out of a sweep, with the other observers' curves."""
+) -> list[str]:
+    """Beside the other files of an audit, whose names it returns; `alone`, out of a sweep, with the other observers."""
     if config.task.name != "audit":  # a release says no more than it must, and other tasks have their tables
-        return
+        return []
     (folder / OBSERVERS_CSV).unlink(missing_ok=True)  # an older run's
     left_out = _write_observers(config, folder) if alone and config.sampler is None else {}
     write_text(folder / REPORT, audit_page(folder, result, notes, given, left_out))
+    return [REPORT, *(name for name, _ in _files(folder, kind_of(result)))]
 
 
 def _write_observers(config: Config, folder: Path) -> dict[str, str]:

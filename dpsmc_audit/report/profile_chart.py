@@ -57,7 +57,10 @@ def read_curves(file: Path, names: dict[str, str], about: str = "", observer: st
 def _ranges(curves: Sequence[Curve], epsilon: float) -> tuple[float, float, float]:
     """Where epsilon' and delta end: with the curves, but not too far beyond the claim."""
     seen = [
-        (x, d) for c in curves for x, *both in zip(c.epsilon, c.forth, c.back, strict=True) if (d := max(both)) > SMALLEST
+        (x, d)
+        for c in curves
+        for x, *both in zip(c.epsilon, c.forth, c.back, strict=True)
+        if (d := max(both)) > SMALLEST
     ]
     end = max(4.0 * epsilon, min(1.1 * max((x for x, _ in seen), default=0.0), 12.0 * epsilon))
     deltas = [d for x, d in seen if x <= end]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
 from dpsmc_audit.report.files import RESULT, read_json, write_text
+from dpsmc_audit.report.page_sweep import write_sweep_report
 from dpsmc_audit.report.tables import (
     CSV_COLUMNS,
     MODEL_COLUMNS,
@@ -42,6 +43,7 @@ class SweepTable(Callback):
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         _running.update(folder=Path(config.hydra.sweep.dir), study=config.get("study"), started=time.time())
+        _running["given"] = list(config.hydra.overrides.task)
         _compose_once()
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
@@ -109,18 +111,20 @@ def _say_estimate(row: dict[str, Any]) -> None:
         print(f"p_phi estimated as {row['p_phi']:.4f} {ends}; exact means at that estimate and at its ends")
 
 
-def tabulate(folder: Path, study: str | None, started: float) -> bool:
+def tabulate(folder: Path, study: str | None, started: float, given: Sequence[str] = ()) -> bool:
     """Write and print the table of the finished jobs and name the failed ones; True if there are none."""
-    rows = [flatten(read_json(path)) for path in _made_since(folder, RESULT, started)]
-    failed = _made_since(folder, FAILED, started)
+    made = _made_since(folder, RESULT, started)
+    rows = [flatten(read_json(path)) for path in made]
+    failed = [path.read_text(encoding="utf-8").strip() for path in _made_since(folder, FAILED, started)]
     if rows:
         _write(folder, study, rows)
+        write_sweep_report(folder, study, list(zip(made, rows, strict=True)), failed, given)
         print(as_text(rows))
         if rows[0].get("task") == "simulate" and len({(row.get("p_phi"), row.get("p_phi_low")) for row in rows}) == 1:
             _say_estimate(rows[0])
         if any(row.get("distance") is not None for row in rows):
             print("distance: paper minus exact in standard errors of the paper's 10^4 runs, beyond rounding; * above 3")
         print(f"{len(rows)} results in {folder}")
-    for path in failed:
-        print(f"failed: {path.read_text(encoding='utf-8').strip()}", file=sys.stderr)
+    for line in failed:
+        print(f"failed: {line}", file=sys.stderr)
     return not failed

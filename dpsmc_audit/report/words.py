@@ -119,7 +119,7 @@ def _audited(result: dict[str, Any], verdict: str) -> tuple[str, str]:
         return f"at most {epsilon:g}", f"at most {CERTIFIED:g}" if kind_of(result) == "marginal" else "0"
     bets = result.get("method") == "anytime"
     if verdict == "violated":
-        delta = "more than claimed" if bets else f"at least {brief(least, 4)}"
+        delta = f"more than {number(result.get('delta_claimed', 0.0)):g}" if bets else f"at least {brief(least, 4)}"
         if math.isinf(lower):
             return "no finite value", delta
         return (f"at least {brief(lower, 4)}" if lower > epsilon else f"more than {epsilon:g}"), delta
@@ -163,8 +163,8 @@ def _one_result(result: dict[str, Any]) -> str:
     what, who = changed(result), "a single released result (running time and decision)"
     if result.get("method") == "anytime":
         return (
-            f"after {brief(number(result['runs_used']))} runs with either value, {who} had told more about {what} than"
-            " the claim allows."
+            f"{who} tells more about {what} than it allows. {brief(number(result['runs_used']))} runs with either value"
+            " were enough to refute it."
         )
     if math.isinf(number(result["epsilon_lower"])):
         return f"{who} can occur with one value of {what} and is impossible with the other."
