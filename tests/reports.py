@@ -11,7 +11,7 @@ from dpsmc_audit.audits.black_box import audit_mechanism
 from dpsmc_audit.audits.expected import audit
 from dpsmc_audit.audits.informed import audit_informed
 from dpsmc_audit.audits.marginal import audit_marginal
-from dpsmc_audit.mechanisms import Exponential, Mechanism, NoNoise
+from dpsmc_audit.mechanisms import Exponential, Mechanism
 from dpsmc_audit.profiles import epsilon_grid
 from dpsmc_audit.report.files import write_json, write_text
 from dpsmc_audit.report.other_observers import Setting, observers_csv, other_profiles
@@ -106,7 +106,8 @@ def estimates(folder: Path, formulas: list[str]) -> list[tuple[Path, dict[str, A
     """Points of a sweep over formulas, as their files and rows."""
     points = []
     for k, formula in enumerate(formulas):
-        given = {name: None for name in ("p_phi", "alpha_fp", "alpha_fn")} | {"alpha": 0.01, "p": 0.73, "delta": 0.01}
+        given: dict[str, Any] = dict.fromkeys(("p_phi", "alpha_fp", "alpha_fn"))
+        given |= {"alpha": 0.01, "p": 0.73, "delta": 0.01}
         given |= {"task": "estimate", "model": "python", "formula": formula, "runs": 10, "epsilon": 0.01, "entry": 1}
         found = {"p_phi": 0.9 - 0.1 * k, "p_phi_ci": [0.4, 0.95], "samples_drawn": 10, "seconds_per_sample": 1e-6}
         result = {"parameters": given | {"mechanism": "exponential", "notion": "expected"}} | found
@@ -115,9 +116,3 @@ def estimates(folder: Path, formulas: list[str]) -> list[tuple[Path, dict[str, A
         write_json(file, result)
         points.append((file, flatten(result)))
     return points
-
-
-__all__ = [
-    *("EPSILON", "HOSTILE", "LAW", "NoNoise", "TEST", "estimates", "expected", "informed", "marginal", "noisy", "page"),
-    *("sampler", "same", "write_observers"),
-]

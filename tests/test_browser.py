@@ -1,4 +1,4 @@
-"""The reports in a browser: they run without an error, fetch nothing, move when they are touched, and fit a telephone."""
+"""The reports in a browser: no error, nothing fetched, they move when they are touched, and fit a telephone."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests import reports
 SIZES = {"desk": (1280, 800), "telephone": (390, 844)}
 
 FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
 )  # fmt: skip
 
 

@@ -123,13 +123,14 @@ def _of_shares(columns: dict[str, list[str]], epsilon: float, *, sampled: bool) 
     for k in np.unique(place).tolist():
         mine = shown[place == k]
         p, q = float(one[mine].sum()), float(zero[mine].sum())
-        ends = (math.nan, math.nan, math.nan)
-        if single:
-            ends = tuple(float(number[name][mine[0]]) for name in ("log_ratio_low", "log_ratio_high", "exact_log_ratio"))  # type: ignore[assignment]  # fmt: skip
+        low, high, exact = (
+            float(number[name][mine[0]]) if single else math.nan
+            for name in ("log_ratio_low", "log_ratio_high", "exact_log_ratio")
+        )
         start = float(lo[shown].min()) + k * width
         far = bool(outside[mine].any())
-        sure = far and (ends[0] > epsilon or ends[1] < -epsilon)
-        bins.append(Bin(start, start + width, p, q, _ratio(p, q), *ends, far, sure))
+        sure = far and (low > epsilon or high < -epsilon)
+        bins.append(Bin(start, start + width, p, q, _ratio(p, q), low, high, exact, far, sure))
     return Bins(tuple(bins), f"{what} (samples drawn)", tuple(notes), sampled=sampled)
 
 

@@ -144,8 +144,8 @@ def _two(bins: Bins, frame: Frame, x: Scale, epsilon: float) -> list[Markup]:
     y = Scale(0.0, 1.12 * top, frame.bottom, frame.top)
     drawn = grid(frame, None, y, y_label=_per_bin(bins))
     marks = [tag("path", d=_steps(bins, x, y, 1.0, "zero"), class_="zero-area")]
-    for bound in (1.0 / factor(epsilon), factor(epsilon)):
-        marks.append(tag("path", d=_steps(bins, x, y, bound, "one"), class_="tolerance"))
+    bounds = (1.0 / factor(epsilon), factor(epsilon))
+    marks += [tag("path", d=_steps(bins, x, y, bound, "one"), class_="tolerance") for bound in bounds]
     marks.append(tag("path", d=_steps(bins, x, y, 1.0, "one"), class_="one-line"))
     for each in bins.bins:
         if each.outside:
@@ -176,7 +176,8 @@ def _limit(bins: Bins, epsilon: float) -> float:
 def _ratios(bins: Bins, frame: Frame, x: Scale, epsilon: float, name: str) -> list[Markup]:
     limit = _limit(bins, epsilon)
     y = Scale(-1.06 * limit, 1.06 * limit, frame.bottom, frame.top)
-    band = tag("rect", class_="band", x=frame.left, width=frame.right - frame.left, y=y(epsilon), height=y(-epsilon) - y(epsilon))  # fmt: skip
+    wide, high = frame.right - frame.left, y(-epsilon) - y(epsilon)
+    band = tag("rect", class_="band", x=frame.left, width=wide, y=y(epsilon), height=high)
     title = f"ln of the ratio, {name} = 1 over {name} = 0"
     drawn = [band, *grid(frame, x, y, bins.what, title)]
     for each in bins.bins:

@@ -12,7 +12,8 @@ from dpsmc_audit.report.words import changed, kind_of, number, sampled, verdict_
 __all__ = ["exact_beside", "guarantee", "method_name", "observer_is", "witness_in_words"]
 
 OBSERVERS = {
-    "expected": "Expected (the paper's Definition 3): compares average running times; the other samples are averaged away.",
+    "expected": "Expected (the paper's Definition 3): compares average running times; the other samples are"
+    " averaged away.",
     "marginal": "Marginal: sees one released result (running time tau and decision o), knows no other sample.",
     "informed": "Informed (standard differential privacy): sees one released result and knows every other sample.",
     "sampler": "Whoever sees what the sampler returns: the running time tau and the decision o of one run.",
@@ -72,7 +73,8 @@ def exact_beside(result: dict[str, Any]) -> str | None:
     verdict = "undecided" if verdict == "consistent" else verdict
     bound = "no finite ε holds" if math.isinf(lower) else f"ε is at least {brief(lower, 4)}"
     if verdict == "violated":
-        return f"Computed without sampling: violated, {bound}, δ at the claimed ε is {brief(number(exact['delta_lower']), 4)}."
+        delta = brief(number(exact["delta_lower"]), 4)
+        return f"Computed without sampling: violated, {bound}, δ at the claimed ε is {delta}."
     return f"Computed without sampling: {verdict}."
 
 
@@ -94,22 +96,27 @@ def _chance(result: dict[str, Any]) -> str:
 def _expected(result: dict[str, Any]) -> list[str]:
     if not sampled(result):
         return [
-            "Both laws of the average running time, with x = 1 and with x = 0, were computed and compared in bins; a gap"
-            " between them counts only if it holds a whole number. Nothing was sampled, so there is no confidence level:"
+            "Both laws of the average running time, with x = 1 and with x = 0, were computed and compared in"
+            " bins; a gap"
+            " between them counts only if it holds a whole number. Nothing was sampled, so there is no"
+            " confidence level:"
             f" the probabilities of tails are off by at most a share of about {number(result['numerical_error']):.1g}.",
             "A certificate is about unions of these bins of probability above 10⁻⁸. Finer bins may tell more.",
         ]
     made = [
-        "Half of the drawn pairs of sequences choose where to look, the other half judge it, once, by a paired comparison"
+        "Half of the drawn pairs of sequences choose where to look, the other half judge it, once, by a"
+        " paired comparison"
         " of averages.",
-        f"Promised: “violated” although the claim holds has a probability of at most {_chance(result)}, up to the normal"
+        f"Promised: “violated” although the claim holds has a probability of at most {_chance(result)}, up to"
+        " the normal"
         " approximation of a mean (from 200 pairs on; fewer give no verdict). The bound on δ holds together with it.",
     ]
     chance = result.get("bins_outside_expected_by_chance")
     if chance is not None:
         made.append(
             f"The histogram is not the evidence: {result['bins_outside']} of {result['bins']} bins lie outside the"
-            f" tolerance, and about {brief(number(chance))} of the bins that are exactly within it or on its edge would be"
+            f" tolerance, and about {brief(number(chance))} of the bins that are exactly within it or on its"
+            " edge would be"
             " put there by chance alone."
         )
     return made
@@ -120,9 +127,11 @@ def _marginal(result: dict[str, Any]) -> list[str]:
         return _runs(result)
     floor = number(result["parameters"]["floor"])
     return [
-        "Both laws of (tau, o) were computed outcome by outcome. Nothing was sampled, so there is no confidence level: the"
+        "Both laws of (tau, o) were computed outcome by outcome. Nothing was sampled, so there is no"
+        " confidence level: the"
         f" laws as a whole are off by at most {number(result['numerical_error']):.1g}, which is taken off every bound.",
-        f"The bound on ε is over tails of tau of probability {floor:g} and more: rarer ones can have any ratio. The δ is"
+        f"The bound on ε is over tails of tau of probability {floor:g} and more: rarer ones can have any"
+        " ratio. The δ is"
         " over all events.",
     ]
 
@@ -136,8 +145,10 @@ def _informed(result: dict[str, Any]) -> list[str]:
         (low_1, high_1), (low_0, high_0) = result["reveal_1_ci"], result["reveal_0_ci"]
         made.append(
             f"On average over {result['sequences']} drawn sequences the result reveals x = 1 with certainty with"
-            f" probability {brief(number(result['reveal_1']))} [{brief(number(low_1))}, {brief(number(high_1))}], and x = 0"
-            f" with {brief(number(result['reveal_0']))} [{brief(number(low_0))}, {brief(number(high_0))}]; each interval"
+            f" probability {brief(number(result['reveal_1']))} [{brief(number(low_1))},"
+            f" {brief(number(high_1))}], and x = 0"
+            f" with {brief(number(result['reveal_0']))} [{brief(number(low_0))}, {brief(number(high_0))}];"
+            " each interval"
             f" holds at {percent(number(result['confidence']))}. The profile below is an average over these sequences."
         )
     if verdict_of(result) == "certified":
@@ -146,11 +157,14 @@ def _informed(result: dict[str, Any]) -> list[str]:
 
 
 _METHODS = {
-    "split": "A tenth of the runs makes candidate events, three tenths choose among them, and six tenths judge the chosen"
+    "split": "A tenth of the runs makes candidate events, three tenths choose among them, and six tenths"
+    " judge the chosen"
     " ones by Clopper-Pearson bounds, which hold for every sample size.",
-    "union": "A tenth of the runs makes candidate events, the rest judges all of them, each with its share of the level, by"
+    "union": "A tenth of the runs makes candidate events, the rest judges all of them, each with its share"
+    " of the level, by"
     " Clopper-Pearson bounds, which hold for every sample size.",
-    "anytime": "Bets against the claim, looked at after every pair of runs and stopped as soon as the claim is refuted. No"
+    "anytime": "Bets against the claim, looked at after every pair of runs and stopped as soon as the claim"
+    " is refuted. No"
     " correction for looking often is needed; beyond the claim nothing is bounded.",
 }
 

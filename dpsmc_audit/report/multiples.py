@@ -63,7 +63,7 @@ def measures_of(rows: Sequence[Row]) -> list[Measure]:
     """Those that any row has, but for those that say nothing new."""
     known = [m for m in MEASURES.get(rows[0]["task"], ()) if any(_value(row, m.key) is not None for row in rows)]
     said: list[list[float | None]] = []
-    kept = []
+    kept: list[Measure] = []
     for measure in known:
         values = [_value(row, measure.key) for row in rows]
         if values not in said and (measure.key != "samples" or "samples_exact" not in [m.key for m in kept]):
@@ -81,7 +81,7 @@ def _value(row: Row, key: str) -> float | None:
 
 def panels(rows: Sequence[Row], swept: Sequence[str]) -> list[Panel]:
     """Of all measures over all swept parameters, the one with most values first."""
-    made = []
+    made: list[Panel] = []
     for measure in measures_of(rows):
         for name in swept:
             others = [other for other in swept if other != name]
@@ -157,7 +157,7 @@ def _dash(k: int) -> dict[str, str]:
 
 def _mark(k: int, x: float, y: float, says: str) -> Markup:
     """Circles, squares, diamonds and triangles: lines are told apart without colour too."""
-    shapes = {
+    shapes: dict[int, list[tuple[float, float]]] = {
         0: [(-3.2, -3.2), (3.2, -3.2), (3.2, 3.2), (-3.2, 3.2)],
         1: [(0, -4.4), (4.4, 0), (0, 4.4), (-4.4, 0)],
         2: [(-4, 3.4), (4, 3.4), (0, -4.2)],
@@ -190,18 +190,15 @@ def _words(names: Sequence[str], x: Scale, frame: Frame, axis: str) -> list[Mark
     """Names below the axis, cut where they would meet their neighbours."""
     most = max(4, int((frame.right - frame.left) / max(len(names), 1) / 6.6))
     made = [
-        tag(
-            "text",
-            tag("title", word),
-            word if len(word) <= most else f"{word[: most - 1]}…",
-            class_="tick middle",
-            x=x(k),
-            y=frame.bottom + 17,
-        )  # fmt: skip
+        tag("text", tag("title", word), _cut(word, most), class_="tick middle", x=x(k), y=frame.bottom + 17)
         for k, word in enumerate(names)
     ]
     middle = 0.5 * (frame.left + frame.right)
     return [*made, tag("text", axis, class_="label middle", x=middle, y=frame.bottom + 35)]
+
+
+def _cut(word: str, most: int) -> str:
+    return word if len(word) <= most else f"{word[: most - 1]}…"
 
 
 def _y_scale(measure: Measure, rows: Sequence[Row], frame: Frame) -> tuple[Scale, int, int]:

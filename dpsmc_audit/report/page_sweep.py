@@ -59,7 +59,7 @@ def sweep_page(
             (link, list(zip(line, key, strict=True)))
             for link, line, key in zip((_link(folder, path) for path, _ in points), cells, keys, strict=True)
         ],
-        panels=panels(rows, swept) if len(rows) > 1 else [],
+        panels=panels(_judged(rows), swept) if len(rows) > 1 else [],
         endless=_endless(rows),
         failed=[without_folders(line) for line in failed],
         files=[(name, about) for name, about in FILES if (folder / name).exists()],
@@ -121,7 +121,9 @@ def _colour(rows: Sequence[Row]) -> str:
 
 def summary(rows: Sequence[Row], failed: int) -> str:
     """The sweep in one sentence."""
-    missing = "" if not failed else f" {failed} point{'s' if failed > 1 else ''} failed and {'are' if failed > 1 else 'is'} named below."  # fmt: skip
+    missing = {0: "", 1: " 1 point failed and is named below."}.get(
+        failed, f" {failed} points failed and are named below."
+    )
     count, task = len(rows), rows[0]["task"]
     if task == "audit":
         return _audits(rows) + missing
@@ -146,9 +148,8 @@ def summary(rows: Sequence[Row], failed: int) -> str:
 
 
 def _audits(rows: Sequence[Row]) -> str:
-    """How often each verdict of the table was given; where observers differ it shows exact ones, where there are any."""
-    several = len({row.get("notion") for row in rows}) > 1
-    count = Counter(str(((row.get("exact") if several else None) or row)["verdict"]) for row in rows)
+    """How often each verdict of the table was given."""
+    count = Counter(str(row["verdict"]) for row in _judged(rows))
     said = {"violated": "refute the privacy claim", "certified": "certify it", "consistent": "find no violation"}
     if set(count) == {"violated"}:
         return f"All {len(rows)} audits refute the privacy claim." if len(rows) > 1 else "The audit refutes the claim."
@@ -158,6 +159,12 @@ def _audits(rows: Sequence[Row]) -> str:
     listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
     rest = ", which is no proof" if count["consistent"] else ""
     return f"Of {len(rows)} audits {listed}{rest}."
+
+
+def _judged(rows: Sequence[Row]) -> list[Row]:
+    """Rows whose verdict and bounds are the exact ones, where observers differ and the table shows those."""
+    several = len({row.get("notion") for row in rows}) > 1
+    return [{**row, **((row.get("exact") if several else None) or {})} for row in rows]
 
 
 def _endless(rows: Sequence[Row]) -> str | None:

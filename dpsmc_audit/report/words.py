@@ -222,7 +222,8 @@ def _could(result: dict[str, Any]) -> str:
         known[asked] = could["epsilon"]
     if known:
         p = asked if asked in known else min(known)
-        what = f"a tail or bin of running times of probability {p:g} that differs by a factor of {brief(math.exp(known[p]))}"
+        ratio = brief(math.exp(known[p]))
+        what = f"a tail or bin of running times of probability {p:g} that differs by a factor of {ratio}"
     elif could["delta"] is not None:
         share = brief(number(could["delta"]))
         what = f"a tail or bin of running times of probability {share} that is impossible with the other value"
@@ -239,8 +240,10 @@ def _certified(result: dict[str, Any]) -> str:
         width = result["parameters"]["bin_width"]
         bins = "In the bins looked at" if width is None else f"In bins of {width:g} samples"
         return (
-            f"The privacy claim holds for averages. {bins}, no running time averaged over the other samples is more than"
-            f" about {allowed} times as likely with one value of {what} as with the other. Single results are not covered."
+            f"The privacy claim holds for averages. {bins}, no running time averaged over the other samples"
+            " is more than"
+            f" about {allowed} times as likely with one value of {what} as with the other. Single results are"
+            " not covered."
         )
     if kind == "marginal":
         from dpsmc_audit.audits.marginal import CERTIFIED
