@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +17,14 @@ from dpsmc_audit.report.html import REPORT, render
 from dpsmc_audit.report.profile_chart import SMALLEST, Curve, profile_chart, read_curves, slider_data
 from dpsmc_audit.report.svg import brief
 from dpsmc_audit.report.words import changed, in_words, kind_of, meaning, number
+from dpsmc_audit.targets import said
 
 if TYPE_CHECKING:
     from dpsmc_audit.config import Config
 
 __all__ = ["audit_page", "write_report"]
+
+log = logging.getLogger("dpsmc_audit")
 
 OBSERVERS_CSV = "observers.csv"
 
@@ -77,9 +82,14 @@ def write_report(
     """Beside the other files of an audit, whose names it returns; `alone`, out of a sweep, with the other observers."""
     if config.task.name != "audit":  # a release says no more than it must, and other tasks have their tables
         return []
-    (folder / OBSERVERS_CSV).unlink(missing_ok=True)  # an older run's
-    left_out = _write_observers(config, folder) if alone and config.sampler is None else {}
-    write_text(folder / REPORT, audit_page(folder, result, notes, given, left_out))
+    try:
+        (folder / OBSERVERS_CSV).unlink(missing_ok=True)  # an older run's
+        left_out = _write_observers(config, folder) if alone and config.sampler is None else {}
+        write_text(folder / REPORT, audit_page(folder, result, notes, given, left_out))
+    except Exception as error:  # hours of an audit are not lost for a page: result.json is still to come
+        log.exception("no report")
+        print(f"warning: {REPORT} could not be made: {said(error)}", file=sys.stderr)
+        return []
     return [REPORT, *(name for name, _ in _files(folder, kind_of(result)))]
 
 

@@ -118,7 +118,6 @@ def tabulate(folder: Path, study: str | None, started: float, given: Sequence[st
     failed = [path.read_text(encoding="utf-8").strip() for path in _made_since(folder, FAILED, started)]
     if rows:
         _write(folder, study, rows)
-        write_sweep_report(folder, study, list(zip(made, rows, strict=True)), failed, given)
         print(as_text(rows))
         if rows[0].get("task") == "simulate" and len({(row.get("p_phi"), row.get("p_phi_low")) for row in rows}) == 1:
             _say_estimate(rows[0])
@@ -127,4 +126,6 @@ def tabulate(folder: Path, study: str | None, started: float, given: Sequence[st
         print(f"{len(rows)} results in {folder}")
     for line in failed:
         print(f"failed: {line}", file=sys.stderr)
+    if rows:
+        write_sweep_report(folder, study, list(zip(made, rows, strict=True)), failed, given)
     return not failed
