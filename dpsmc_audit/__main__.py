@@ -41,6 +41,7 @@ def _run(config: Config, folder: Path, fingerprint: str) -> None:
     """Do the task; write result.json, last of all files; a single run prints its row."""
     from dpsmc_audit.checkpoints import Checkpoint
     from dpsmc_audit.report.files import RESULT, write_json
+    from dpsmc_audit.report.page_audit import write_report
     from dpsmc_audit.report.tables import as_text, flatten
     from dpsmc_audit.resume import seal
     from dpsmc_audit.tasks import run, warnings_for
@@ -52,15 +53,22 @@ def _run(config: Config, folder: Path, fingerprint: str) -> None:
     checkpoint = None if released or every is None else Checkpoint(folder, fingerprint, every)
     _state["checkpoint"] = checkpoint
     result = run(config, folder, replace(execution, checkpoint=checkpoint))
+    notes = warnings_for(config, result)
+    files = write_report(config, folder, result, notes, HydraConfig.get().overrides.task, alone=not _in_sweep())
     write_json(folder / RESULT, result if released else seal(result, fingerprint))
     if checkpoint is not None:
         checkpoint.clear()
-    for note in warnings_for(config, result):
+    for note in notes:
         warn(note, _where())
     if released:
         _show_release(config, result, folder)
     elif not _in_sweep():
-        print(as_text([flatten(result)]))
+        if config.task.name == "audit":
+            from dpsmc_audit.report.terminal import as_table
+
+            print(as_table(result, files))
+        else:
+            print(as_text([flatten(result)]))
         if "sentence" in result:
             print(result["sentence"])
         print(f"result in {folder}")

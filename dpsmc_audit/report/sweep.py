@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
 from dpsmc_audit.report.files import FAILED, KEPT_NOTE, RESULT, read_json, write_text
+from dpsmc_audit.report.page_sweep import write_sweep_report
 from dpsmc_audit.report.progress import Points
 from dpsmc_audit.report.tables import (
     CSV_COLUMNS,
@@ -43,6 +44,7 @@ class SweepTable(Callback):
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         folder = Path(config.hydra.sweep.dir)
         _running.update(folder=folder, study=config.get("study"), started=time.time())
+        _running["given"] = list(config.hydra.overrides.task)
         set_aside(folder)
         self._composed = _compose_once()
         self._points = Points()
@@ -141,10 +143,11 @@ def _say_estimate(row: dict[str, Any]) -> None:
         print(f"p_phi estimated as {row['p_phi']:.4f} {ends}; exact means at that estimate and at its ends")
 
 
-def tabulate(folder: Path, study: str | None, started: float, drawn: bool = True) -> bool:
+def tabulate(folder: Path, study: str | None, started: float, given: Sequence[str] = (), drawn: bool = True) -> bool:
     """Write and print the table of the finished jobs and name the failed ones; True if there are none."""
     results, kept = _results(folder, started)
-    rows, failed = [flatten(read_json(path)) for path in results], _made_since(folder, FAILED, started)
+    rows = [flatten(read_json(path)) for path in results]
+    failed = [path.read_text(encoding="utf-8").strip() for path in _made_since(folder, FAILED, started)]
     if rows:
         _write(folder, study, rows, drawn)
         print(as_text(rows))
@@ -159,6 +162,8 @@ def tabulate(folder: Path, study: str | None, started: float, drawn: bool = True
             (folder / KEPT).rmdir()
     for path in kept:
         print(f"  {path.parent.name}: {path.read_text(encoding='utf-8').strip()}")
-    for path in failed:
-        print(f"failed: {path.read_text(encoding='utf-8').strip()}", file=sys.stderr)
+    for line in failed:
+        print(f"failed: {line}", file=sys.stderr)
+    if rows and drawn:
+        write_sweep_report(folder, study, list(zip(results, rows, strict=True)), failed, given)
     return not failed
