@@ -47,6 +47,7 @@ from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks.monte_carlo import Runs, derived, draw_runs
 
 TOP = Path(__file__).parent.parent
+RESULTS = TOP / "experiments" / "results" / "attack.csv"
 TEST = Sprt(P, delta=0.01, alpha=0.01)
 ENTRIES = (1,)
 EPSILONS = (0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.6, 1.1, 2.0)
@@ -409,7 +410,7 @@ def _sureness(axes: Axes, rows: pd.DataFrame) -> None:
 
 def main() -> None:
     rows = table()
-    rows.to_csv(TOP / "experiments" / "results" / "attack.csv", index=False, lineterminator="\n")
+    rows.to_csv(RESULTS, index=False, lineterminator="\n")
     save(figure(rows), TOP / "figures" / "attack")
     shown = ["mechanism", "notion", "epsilon", "success", "success_allowed_epsilon", "advantage_exceeds_epsilon"]
     print(

@@ -38,6 +38,7 @@ from dpsmc_audit.report.style import DARK_BLUE, GREEN, GREY, RED, new_figure, ti
 from dpsmc_audit.sprt import Sprt
 
 TOP = Path(__file__).parent.parent
+RESULTS = TOP / "experiments" / "results" / "calibration.csv"
 LEVEL, REPETITIONS, RUNS = 0.05, 2_500, 2_000
 POWER_REPETITIONS = 200
 METHODS = ("split", "union", "anytime", "naive")
@@ -234,7 +235,7 @@ def figure(rows: pd.DataFrame) -> Figure:
 
 def main() -> None:
     rows = table()
-    rows.to_csv(TOP / "experiments" / "results" / "calibration.csv", index=False)
+    rows.to_csv(RESULTS, index=False)
     save(figure(rows), TOP / "figures" / "calibration")
     shown = rows.pivot_table(index=["study", "law", "runs"], columns="method", values="rate", sort=False)
     print(shown.to_string())

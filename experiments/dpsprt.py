@@ -41,6 +41,7 @@ from dpsmc_audit.walks.averages import exact_mean, worst_errors
 from dpsmc_audit.walks.records import records_of
 
 TOP = Path(__file__).parent.parent
+RESULTS = TOP / "experiments" / "results" / "dpsprt.csv"
 MU0, MU1, LEVEL, EPSILON = 0.3, 0.7, 0.05, 1.0
 RUNS, CONFIDENCE, SEED, FLOOR = 1_000_000, 0.99, 1, 0.01
 LONGEST, SAMPLED = 2_000, 100_000
@@ -309,7 +310,7 @@ def figure(table: pd.DataFrame) -> Figure:
 
 def main() -> None:
     table = rows()
-    table.to_csv(TOP / "experiments" / "results" / "dpsprt.csv", index=False)
+    table.to_csv(RESULTS, index=False)
     save(figure(table), TOP / "figures" / "dpsprt")
     columns = ["mechanism", "exact_ratio", "verdict", "epsilon_lower", "detectable_epsilon", "samples", "error"]
     print(table[columns].to_string(index=False))
