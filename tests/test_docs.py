@@ -101,7 +101,7 @@ def test_blocks_run_and_print_what_is_shown(
             _doctest(block.text, names, page)
         else:
             assert block.language == "python"
-            exec(compile(block.text, page.name, "exec"), names)
+            exec(compile(block.text, page.name, "exec", dont_inherit=True), names)
             printed = capsys.readouterr().out
         if after is not None:
             for piece in _sentences(after.text):
