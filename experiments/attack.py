@@ -42,7 +42,7 @@ from dpsmc_audit.notions.marginal import NAMES, SIDES, MarginalLaw, marginal_law
 from dpsmc_audit.paper import P_PHI, P
 from dpsmc_audit.profiles import total_variation
 from dpsmc_audit.report.figures import save
-from dpsmc_audit.report.style import RED, new_figure, tidy
+from dpsmc_audit.report.style import DARK_BLUE, RED, new_figure, tidy
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks.monte_carlo import Runs, derived, draw_runs
 
@@ -62,7 +62,6 @@ ROUNDING = 1e-9
 MARGIN = 200
 """Averages that are left out below the largest one computed: the ladder misses walks that come back from beyond it."""
 
-DARK_BLUE = "#2166ac"
 
 FloatArray = NDArray[np.float64]
 Row = dict[str, Any]

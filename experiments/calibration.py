@@ -210,6 +210,7 @@ def figure(rows: pd.DataFrame) -> Figure:
     top.set_xticks([0, 0.5, 1, 2, 5, 10, 20, 50, 100], ["0", "0.5", "1", "2", "5", "10", "20", "50", "100"])
     top.minorticks_off()
     top.set_xlim(-0.05, 130)
+    top.set_title("How often a mechanism is accused that keeps its claim exactly", fontsize=9.5)
     fig.legend(*top.get_legend_handles_labels(), fontsize=8.5, frameon=False, loc="outside upper center", ncols=5)
     tidy(top)
     for k, law in enumerate(VIOLATIONS):
@@ -220,7 +221,10 @@ def figure(rows: pd.DataFrame) -> Figure:
             axes.fill_between(mine.runs, mine.rate_low, mine.rate_high, color=color, alpha=0.15, lw=0)
             axes.plot(mine.runs, mine.rate, marker=marker, ms=4, lw=1.2, color=color, label=method)
         _, epsilon, confidence, _ = VIOLATIONS[law]
-        axes.set_title(f"{law}\nclaimed {epsilon:g}, level {100 * (1 - confidence):.0f} %", fontsize=9)
+        axes.set_title(
+            f"How often a false claim is refuted: {law}\nclaimed {epsilon:g}, level {100 * (1 - confidence):.0f} %",
+            fontsize=9,
+        )
         axes.set_xscale("log")
         if mine.runs.max() < 1000:
             axes.set_xticks([20, 50, 100, 200], ["20", "50", "100", "200"])

@@ -284,7 +284,7 @@ def figure(table: pd.DataFrame) -> Figure:
     exact, bound = (np.minimum(shown[name].to_numpy(float), top) for name in ("exact_ratio", "epsilon_lower"))
     finite = np.isfinite(shown.exact_ratio.to_numpy(float))
     left.axvline(EPSILON, color=GREY, lw=1.2, ls="--", label=f"claimed: {EPSILON:g}")
-    left.barh(place, bound, 0.5, color="0.8", label=f"at least, from 10^6 runs a side ({100 * CONFIDENCE:g} %)")
+    left.barh(place, bound, 0.5, color="0.8", label=f"at least, from $10^6$ runs a side ({100 * CONFIDENCE:g} %)")
     label = f"exactly, best event of probability {FLOOR:g}"
     left.plot(exact[finite], place[finite], "D", color=RED, ms=6, ls="", label=label)
     left.plot(exact[~finite] + 0.3, place[~finite], ">", color=RED, ms=7, ls="", label="exactly: infinite")
@@ -304,7 +304,11 @@ def figure(table: pd.DataFrame) -> Figure:
     right.set_xlabel(rf"mean samples at $p_\varphi$={MU1:g}")
     for axes in (left, right):
         tidy(axes)
-    fig.suptitle(f"mean {MU0:g} against {MU1:g}, error level {LEVEL:g}, claimed epsilon {EPSILON:g}", fontsize=9.5)
+    fig.suptitle(
+        f"What is told of the first sample to who knows all others, and the price: mean {MU0:g} against {MU1:g}, "
+        rf"error level {LEVEL:g}, claimed $\varepsilon$={EPSILON:g}",
+        fontsize=9.5,
+    )
     return fig
 
 
