@@ -222,7 +222,7 @@ def figure(rows: pd.DataFrame) -> Figure:
             axes.plot(mine.runs, mine.rate, marker=marker, ms=4, lw=1.2, color=color, label=method)
         _, epsilon, confidence, _ = VIOLATIONS[law]
         axes.set_title(
-            f"How often a false claim is refuted: {law}\nclaimed {epsilon:g}, level {100 * (1 - confidence):.0f} %",
+            f"False claim: {law}\nclaimed {epsilon:g}, level {100 * (1 - confidence):.0f} %",
             fontsize=9,
         )
         axes.set_xscale("log")
