@@ -38,7 +38,6 @@ SETUP = {
 """Tried by hand in an empty environment; CI sets itself up by the README's commands."""
 
 IN_README = set(commands(README.read_text(encoding="utf-8")))
-MISSING = {"scaling.md"}  # remove on merge with the page about backends
 
 
 # --- what is shown runs ---------------------------------------------------------------------------------------------
@@ -137,8 +136,6 @@ def test_links_resolve(page: Path) -> None:
         target, _, anchor = link.partition("#")
         assert not target.startswith(("http", "/")), link
         path = (page.parent / target).resolve() if target else page
-        if path.name in MISSING:
-            continue
         assert path.exists(), link
         assert not anchor or anchor in _anchors(path), link
 
