@@ -25,7 +25,13 @@ AUDIT = [
 ]
 
 
+def hears_interrupts() -> None:
+    """In the child: a job of a shell's background is born deaf to Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def start(arguments: list[str], folder: Path, **options: object) -> subprocess.Popen[str]:
+    options.setdefault("preexec_fn", hears_interrupts)
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen([*COMMAND, *arguments], cwd=folder, **pipes, **options)  # type: ignore[call-overload, no-any-return]
 
