@@ -74,11 +74,12 @@ def _compose_once() -> set[tuple[str, ...]]:
 
     def load_sweep_config(master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
         key = tuple(sweep_overrides)
-        seen.add(key)
-        if key in made:
-            return made.pop(key)
-        made[key] = compose(master_config, sweep_overrides)
-        return made[key]
+        if key not in seen:
+            seen.add(key)
+            made[key] = compose(master_config, sweep_overrides)
+            return made[key]
+        # a point that is listed twice gets its own: a configuration that has been launched is read-only
+        return made.pop(key) if key in made else compose(master_config, sweep_overrides)
 
     loader.load_sweep_config = load_sweep_config
     return seen
