@@ -84,6 +84,11 @@ def _where() -> str:
     return f"{HydraConfig.get().job.override_dirname}: " if _in_sweep() else ""
 
 
+def _key(config: Config) -> str:
+    """What a result is found again by; a release is never, and its data and code are looked at in one place only."""
+    return "" if config.task.name == "verify" else fingerprint(strict(config.parameters()), config.inputs())
+
+
 @hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
 def _job(composed: DictConfig) -> None:
     """One run, or one job of a sweep, which must not take the others down."""
@@ -94,7 +99,7 @@ def _job(composed: DictConfig) -> None:
     try:
         try:
             config = read(composed, HydraConfig.get().overrides.task)
-            key = fingerprint(strict(config.parameters()), config.inputs())
+            key = _key(config)
         except Exception:
             clean(folder)
             raise

@@ -12,9 +12,9 @@ __all__ = ["commands", "sweeps"]
 
 ODD = (
     *("", "null", "true", "nan", "inf", "-inf", "-0", "0", "-1", "1e-300", "1e300", "9223372036854775807", "2.5"),
-    *("18446744073709551616", str(10**40), "0x10", "1_000", "ten", "ü∂é", "'quoted'", '"quoted"', "'open", "[1,2]", "[]"),
-    *("[", "{a: 1}", "{}", "${p}", "${epsilon}", "${nothing}", "${oc.env:HOME}", "${oc.env:NOT_SET_AT_ALL}", "${", "@file"),
-    *("a=b", "1=2", "a b", "\\", "\t", "..", "/", "x" * 5000, "[[[[[1]]]]]", "range(1,3)", "choice(1)", "!!python/none"),
+    *("18446744073709551616", str(10**40), "0x10", "1_000", "ten", "ü∂é", "'quoted'", '"quoted"', "'open", "[1,2]"),
+    *("[]", "[", "{a: 1}", "{}", "${p}", "${epsilon}", "${nothing}", "${oc.env:HOME}", "${oc.env:UNSET_}", "${", "@file"),
+    *("a=b", "1=2", "a b", "\\", "\t", "..", "/", "x" * 5000, "[[[[1]]]]", "range(1,3)", "choice(1)", "!!python/none"),
 )  # fmt: skip
 """Values that are wrong for most keys."""
 
@@ -72,7 +72,7 @@ WORDS = {
     "model.sample_step": ("0.01", "0.003"),
     "model.maf": ("0", "0.05", "2"),
     "mechanism.distribution": ("gamma", "poisson", "cauchy", "norm", "zipf", "uniform", "levy_stable", "rv_continuous"),
-    "mechanism.arguments": ("{a: 2, scale: 5}", "{mu: 3}", "{}", "{loc: 1e300}", "{scale: 1e-300}", "{a: 0.001}", "[1]"),
+    "mechanism.arguments": ("{a: 2, scale: 5}", "{mu: 3}", "{}", "{loc: 1e300}", "{scale: 1e-300}", "{a: 0.1}", "[1]"),
 }  # fmt: skip
 GROUPS = {
     "task": ("audit", "simulate", "estimate", "verify"),
@@ -93,7 +93,7 @@ LAWS = (
 STRANGE = ("unknown=1", "+new=1", "++p=0.5", "~p", "~task", "~mechanism", "p", "=1", "p==0.5", "task@x=audit", "+p=0.7",
            "+sweep=nothing", "+task=simulate", "hydra.run.dir=", "hydra.job.chdir=true", "hydra.output_subdir=.hydra",
            "hydra.verbose=true", "hydra.callbacks=null", "p_phi=${p}", "p=${p}", "alpha=${delta}", "epsilon=${task}",
-           "task=[audit]", "task=null", "entry=${pairs}", "model=null", "notion={}", "mechanism.rate=1", "",)  # fmt: skip
+           "task=[audit]", "task=null", "entry=${pairs}", "model=null", "notion={}", "mechanism.rate=1", "")  # fmt: skip
 
 VALUES = FLOATS | INTEGERS | WORDS
 PLAIN = (*FLOATS, *INTEGERS, "method", "relation", "engine.kernel", "epsilons")

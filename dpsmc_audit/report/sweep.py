@@ -30,7 +30,7 @@ from dpsmc_audit.report.tables import (
     flatten,
     varying,
 )
-from dpsmc_audit.resume import KEPT, set_aside
+from dpsmc_audit.resume import KEPT, fingerprint_in, set_aside
 
 __all__ = ["SweepTable", "finish_interrupted", "interrupted_sweep"]
 
@@ -106,7 +106,7 @@ def _made_since(folder: Path, name: str, started: float) -> list[Path]:
 def _results(folder: Path, started: float) -> tuple[list[Path], list[Path]]:
     """Results of this sweep's jobs, and the notes of those that were there already."""
     kept = _made_since(folder, KEPT_NOTE, started)
-    new = _made_since(folder, RESULT, started)
+    new = [path for path in _made_since(folder, RESULT, started) if fingerprint_in(path.parent) is not None]
     both = {*new, *(path.with_name(RESULT) for path in kept)}
     return sorted(both, key=lambda path: (len(str(path)), str(path))), kept
 
