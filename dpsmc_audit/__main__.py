@@ -125,14 +125,12 @@ def _stop(error: Exception) -> NoReturn:
 
 def _line(error: BaseException) -> str:
     """One line for the user: Hydra puts the reason into the cause."""
-    text = (
-        f"{error}"
-        if isinstance(error, (ParameterError, HydraException, OSError))
-        else f"{type(error).__name__}: {error}"
-    )
+    told = (ParameterError, HydraException, OmegaConfBaseException, OSError)
+    text = f"{error}" if isinstance(error, told) else f"{type(error).__name__}: {error}"
+    text = text.replace("LexerNoViableAltException:", "cannot read the override")  # Hydra shows its parser's exception
     cause = error.__cause__
     lines = [*text.splitlines(), *(f"{cause}".splitlines()[:1] if isinstance(cause, OmegaConfBaseException) else [])]
-    return " ".join(line.strip() for line in lines if line.strip())
+    return " ".join(line.strip() for line in lines if line.strip(" ^"))
 
 
 def main() -> None:

@@ -82,7 +82,7 @@ class Checkpoint:
         if not os.path.lexists(path):
             return 0
         try:
-            with np.load(regular(path), allow_pickle=False) as file:
+            with regular(path).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
                 content = {name: file[name] for name in file.files}
             head = json.loads(bytes(content.pop("head")))
             if head["key"] != self.key:
