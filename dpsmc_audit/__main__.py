@@ -92,6 +92,11 @@ def _where() -> str:
     return f"{HydraConfig.get().job.override_dirname}: " if _in_sweep() else ""
 
 
+def _key(config: Config) -> str:
+    """What a result is found again by; a release is never, and its data and code are looked at in one place only."""
+    return "" if config.task.name == "verify" else fingerprint(strict(config.parameters()), config.inputs())
+
+
 @hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
 def _job(composed: DictConfig) -> None:
     """One run, or one job of a sweep, which must not take the others down."""
@@ -102,7 +107,7 @@ def _job(composed: DictConfig) -> None:
     try:
         try:
             config = read(composed, HydraConfig.get().overrides.task)
-            key = fingerprint(strict(config.parameters()), config.inputs())
+            key = _key(config)
         except Exception:
             clean(folder)
             raise
@@ -131,14 +136,12 @@ def _stop(error: Exception) -> NoReturn:
 
 def _line(error: BaseException) -> str:
     """One line for the user: Hydra puts the reason into the cause."""
-    text = (
-        f"{error}"
-        if isinstance(error, (ParameterError, HydraException, OSError))
-        else f"{type(error).__name__}: {error}"
-    )
+    told = (ParameterError, HydraException, OmegaConfBaseException, OSError)
+    text = f"{error}" if isinstance(error, told) else f"{type(error).__name__}: {error}"
+    text = text.replace("LexerNoViableAltException:", "cannot read the override")  # Hydra shows its parser's exception
     cause = error.__cause__
     lines = [*text.splitlines(), *(f"{cause}".splitlines()[:1] if isinstance(cause, OmegaConfBaseException) else [])]
-    return " ".join(line.strip() for line in lines if line.strip())
+    return " ".join(line.strip() for line in lines if line.strip(" ^"))
 
 
 def main() -> None:

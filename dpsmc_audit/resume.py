@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 import shutil
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ def seal(result: dict[str, Any], fingerprint: str) -> dict[str, Any]:
 def fingerprint_in(folder: Path, quietly: bool = False) -> str | None:
     """Of the complete result in a folder; None if there is none, with a warning if there is something else."""
     path = folder / RESULT
-    if not path.exists():
+    if not os.path.lexists(path):
         return None
     try:
         result = read_json(path)
@@ -43,7 +44,10 @@ def fingerprint_in(folder: Path, quietly: bool = False) -> str | None:
         told = provenance.pop("digest")
         if told != digest({**result, "provenance": provenance}):
             raise ValueError("its content was changed")
-        return str(provenance["fingerprint"])
+        found = str(provenance["fingerprint"])
+        if found in ("", ".", "..") or Path(found).name != found or len(found) > 64:
+            raise ValueError("its fingerprint is none")  # it will be the name of a folder
+        return found
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         what = f"no {error}" if isinstance(error, KeyError) else f"{error}"
         if not quietly:
@@ -89,7 +93,12 @@ def clean(folder: Path) -> None:
 
 
 def content_of(path: Path) -> str:
-    """A digest of a file's bytes; of nothing if it cannot be read."""
+    """A digest of a file's bytes; of nothing if it cannot be read.
+
+    What a pipe holds can be read once, by whoever needs it: it is never the same as before.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        return secrets.token_hex(32)
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

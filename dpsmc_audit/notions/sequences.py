@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.notions.informed import lowest_record
-from dpsmc_audit.sprt import ParameterError, Sprt, in_order, require
+from dpsmc_audit.sprt import ParameterError, Sprt, in_order, regular, require
 
 __all__ = ["oscillating_sequence", "read_sequence"]
 
@@ -27,7 +27,7 @@ def read_sequence(path: str | Path, entries: Sequence[int]) -> Bits:
         With one line that names the file and, where it applies, the line in it.
     """
     try:
-        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+        lines = regular(Path(path)).read_text(encoding="utf-8-sig").splitlines()
     except OSError as error:
         raise ParameterError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:

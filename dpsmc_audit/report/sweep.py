@@ -31,7 +31,7 @@ from dpsmc_audit.report.tables import (
     flatten,
     varying,
 )
-from dpsmc_audit.resume import KEPT, set_aside
+from dpsmc_audit.resume import KEPT, fingerprint_in, set_aside
 
 __all__ = ["SweepTable", "finish_interrupted", "interrupted_sweep"]
 
@@ -76,11 +76,12 @@ def _compose_once() -> set[tuple[str, ...]]:
 
     def load_sweep_config(master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
         key = tuple(sweep_overrides)
-        seen.add(key)
-        if key in made:
-            return made.pop(key)
-        made[key] = compose(master_config, sweep_overrides)
-        return made[key]
+        if key not in seen:
+            seen.add(key)
+            made[key] = compose(master_config, sweep_overrides)
+            return made[key]
+        # a point that is listed twice gets its own: a configuration that has been launched is read-only
+        return made.pop(key) if key in made else compose(master_config, sweep_overrides)
 
     loader.load_sweep_config = load_sweep_config
     return seen
@@ -107,7 +108,7 @@ def _made_since(folder: Path, name: str, started: float) -> list[Path]:
 def _results(folder: Path, started: float) -> tuple[list[Path], list[Path]]:
     """Results of this sweep's jobs, and the notes of those that were there already."""
     kept = _made_since(folder, KEPT_NOTE, started)
-    new = _made_since(folder, RESULT, started)
+    new = [path for path in _made_since(folder, RESULT, started) if fingerprint_in(path.parent) is not None]
     both = {*new, *(path.with_name(RESULT) for path in kept)}
     return sorted(both, key=lambda path: (len(str(path)), str(path))), kept
 
