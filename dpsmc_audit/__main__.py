@@ -8,6 +8,7 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any, NoReturn
 
 import hydra
@@ -136,12 +137,18 @@ def _stop(error: Exception) -> NoReturn:
 
 def _line(error: BaseException) -> str:
     """One line for the user: Hydra puts the reason into the cause."""
-    told = (ParameterError, HydraException, OmegaConfBaseException, OSError)
-    text = f"{error}" if isinstance(error, told) else f"{type(error).__name__}: {error}"
+    told = isinstance(error, (ParameterError, HydraException, OmegaConfBaseException, OSError)) or _of_hydra(error)
+    text = f"{error}" if told else f"{type(error).__name__}: {error}"
     text = text.replace("LexerNoViableAltException:", "cannot read the override")  # Hydra shows its parser's exception
     cause = error.__cause__
     lines = [*text.splitlines(), *(f"{cause}".splitlines()[:1] if isinstance(cause, OmegaConfBaseException) else [])]
     return " ".join(line.strip() for line in lines if line.strip(" ^"))
+
+
+def _of_hydra(error: BaseException) -> bool:
+    """Some of Hydra's refusals are plain exceptions; they are known by where they were raised."""
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    return bool(frames) and f"{frames[-1].f_globals.get('__name__')}".startswith(("hydra.", "omegaconf."))
 
 
 def main() -> None:

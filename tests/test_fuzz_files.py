@@ -9,6 +9,7 @@ import io
 import os
 import random
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -28,12 +29,13 @@ from dpsmc_audit.models.recorded import Recorded
 from dpsmc_audit.models.simulated import PythonBits
 from dpsmc_audit.notions.sequences import read_sequence
 from dpsmc_audit.report.files import RESULT, load_results, read_json, write_json
-from dpsmc_audit.resume import fingerprint_in, seal, set_aside, take_over
+from dpsmc_audit.resume import content_of, fingerprint_in, seal, set_aside, take_over
 from dpsmc_audit.simulation import Tally, Total
 from dpsmc_audit.sprt import ParameterError, Sprt
 from dpsmc_audit.stl import parse
 from dpsmc_audit.targets import load_target
 from dpsmc_audit.walks.pairs import draw_excess, pair_sums
+from tests.command import result_in, runner
 from tests.test_fuzz import FAST, no_longer_than
 
 ODD = (
@@ -63,8 +65,8 @@ def damaged(content: bytes, seed: int) -> bytes:
 
 
 SEEDS = st.integers(0, 2**32 - 1)
-few, many = settings(max_examples=11, **FAST), settings(max_examples=167, **FAST)
-"""Of each of twelve kinds: with the command lines 200 cases in CI, 5000 by hand."""
+few, many = settings(max_examples=13, **FAST), settings(max_examples=250, **FAST)
+"""Of each of ten kinds; with the command lines 200 cases in CI, 5000 by hand."""
 
 
 def outcome(read: Callable[[], Any], what: object) -> Any:
@@ -104,9 +106,10 @@ def _sums(kind: str) -> Any:
         full.add(Tally(10, 6, 4, 0, 300, 9500))
         return Total(), full
     if kind == "gathered":
-        some = Gathered()
+        begun, some = Gathered(), Gathered()
+        begun.add(Outcomes(np.array([2]), np.array([3])))
         some.add(Outcomes(rng.integers(2, 60, 200), rng.integers(2, 60, 200)))
-        return Gathered(), some
+        return begun, some
     picture = Picture(7, seed=1)
     excess = draw_excess(Exponential.private(test, 0.5), 30, 1)
     picture.add(pair_sums(test, 0.84, excess, 5, (1,), seed=1, max_steps=1000))
@@ -255,3 +258,27 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
             (run / name).symlink_to(path)
         assert fingerprint_in(run) is None
         assert Checkpoint(run, "key").restore("runs", kept) == 0
+
+
+def test_a_pipe_of_data_is_left_to_its_reader(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=("1\n0\n1\n",), daemon=True)
+    writer.start()
+    with no_longer_than(60, "a pipe"):
+        code, _, err = runner(monkeypatch, capsys, tmp_path)("task=estimate", "model=recorded", "model.path=pipe")
+    assert (code, err.count("error")) == (0, 0)
+    assert result_in(tmp_path)["p_phi"] == pytest.approx(2 / 3)
+    assert content_of(tmp_path / "pipe") != content_of(tmp_path / "pipe")
+
+
+def test_a_package_that_exits_is_no_end_of_the_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    name = f"leaving_{os.getpid()}"
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "__init__.py").write_text("import sys\nsys.exit(0)\n")
+    code, _, err = runner(monkeypatch, capsys, tmp_path)(f"sampler={name}.part:f")
+    assert code == 2
+    assert err.startswith(f"error: sampler={name}.part:f: cannot import {name}.part: SystemExit")

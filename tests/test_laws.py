@@ -201,3 +201,11 @@ def test_an_error_that_is_stated_covers_a_finer_law(test: Sprt, epsilon: float, 
         fixed = fixed[: tail.size]
         tail[: fixed.size] += fixed / 1500
     assert np.max(np.abs(exact.survival() - tail)) <= exact.error + 1 / 1500
+
+
+def test_a_late_entry_leaves_the_renewal_as_it_was() -> None:
+    test = Sprt(p=0.73, delta=0.03, alpha=0.05)
+    law = Exponential.private(test, 0.05)
+    free, late = exact_law(test, law, 0.84), exact_law(test, law, 0.84, {10**12: 0})
+    assert late.method == "renewal"
+    np.testing.assert_allclose(late.stopped, free.stopped, atol=1e-15)
