@@ -36,9 +36,13 @@ __all__ = [
 ]
 
 Kernel = Literal["jumps", "steps"]
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 NULL, ALT, UNFINISHED = 1, 0, -1
 FEWEST_RUNS, MOST_RUNS = 64, 65_536
 """In a block of runs."""
+_PIECE = 8192
+"""Runs of a block that are drawn together: their arrays stay in the processor's cache."""
 MAX_STEPS = 2**40
 JUMP_SIZES = 10
 """Jumps are of 1, 2, 4, ..., 2^(JUMP_SIZES - 1) steps; the tables take about 20 KB."""
@@ -594,28 +598,38 @@ def draw_block(
     bit: int = 1,
 ) -> Runs:
     """Runs of paths first, ..., first + count - 1, their entries set to `bit`."""
-    uniforms, runs = np.empty(count), Runs(np.ones(count, np.int64), np.empty(count, np.int8))
-    _uniforms(np.uint64(seed), first, uniforms)
-    excess = mechanism.quantile(uniforms)
-    walk, paths = walk_arguments(test, p_phi), np.arange(first, first + count)
-    begun, held = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    runs.decision[:] = UNFINISHED
-    if entries:
-        given, stream = np.array(entries, np.int64), derived(seed, BEGINNING)
-        _until_given(stream, paths, given, bit, excess, *walk, begun, held, runs.decision)  # type: ignore[call-arg]
-        runs.tau[:] = begun
-    coin = excess <= test.no_room
-    if np.any(coin):
-        _uniforms(derived(seed, COIN), first, uniforms)
-        runs.tau[coin], runs.decision[coin] = 1, np.where(uniforms[coin] < 0.5, NULL, ALT)
-    alive = np.flatnonzero(runs.decision == UNFINISHED)
-    tau, decision = np.empty(alive.size, np.int64), np.empty(alive.size, np.int8)
-    start = (np.uint64(seed), paths[alive], begun[alive], held[alive], excess[alive])
-    if kernel == "jumps":
-        _jumps(*start, *walk[:4], *_jump_tables(p_phi), max_steps, tau, decision)  # type: ignore[call-arg]
-    else:
-        _steps(*start, *walk, max_steps, tau, decision)  # type: ignore[call-arg]
-    runs.tau[alive], runs.decision[alive] = tau, decision
+    runs, walk = Runs(np.empty(count, np.int64), np.empty(count, np.int8)), walk_arguments(test, p_phi)
+
+    def walked(paths: IntArray, begun: IntArray, held: IntArray, excess: FloatArray, drawn: Runs) -> None:
+        start, outcome = (np.uint64(seed), paths, begun, held, excess), (max_steps, drawn.tau, drawn.decision)
+        if kernel == "jumps":
+            _jumps(*start, *walk[:4], *_jump_tables(p_phi), *outcome)  # type: ignore[call-arg]
+        else:
+            _steps(*start, *walk, *outcome)  # type: ignore[call-arg]
+
+    for begin in range(0, count, _PIECE):
+        part = slice(begin, min(begin + _PIECE, count))
+        drawn, paths = Runs(runs.tau[part], runs.decision[part]), np.arange(first + begin, first + part.stop)
+        uniforms = np.empty(paths.size)
+        begun, held = np.zeros(paths.size, np.int64), np.zeros(paths.size, np.int64)
+        _uniforms(np.uint64(seed), first + begin, uniforms)
+        excess = mechanism.quantile(uniforms)
+        coin = excess <= test.no_room
+        if not (entries or coin.any()):
+            walked(paths, begun, held, excess, drawn)
+            continue
+        drawn.decision[:] = UNFINISHED
+        if entries:
+            given, stream = np.array(entries, np.int64), derived(seed, BEGINNING)
+            _until_given(stream, paths, given, bit, excess, *walk, begun, held, drawn.decision)  # type: ignore[call-arg]
+            drawn.tau[:] = begun
+        if coin.any():
+            _uniforms(derived(seed, COIN), first + begin, uniforms)
+            drawn.tau[coin], drawn.decision[coin] = 1, np.where(uniforms[coin] < 0.5, NULL, ALT)
+        alive = np.flatnonzero(drawn.decision == UNFINISHED)
+        rest = Runs(np.empty(alive.size, np.int64), np.empty(alive.size, np.int8))
+        walked(paths[alive], begun[alive], held[alive], excess[alive], rest)
+        drawn.tau[alive], drawn.decision[alive] = rest.tau, rest.decision
     return runs
 
 
