@@ -31,7 +31,7 @@ def _stored(stream, count, threshold, out):
 
 @njit(nogil=True)
 def _brute(bits, excess, s_plus, s_minus, b_up, b_low, sums):
-    """Algorithm 2 on every stored sequence (a byte a sample) with every L, from its first sample; entry 1 is changed."""
+    """Algorithm 2 on every stored sequence (a byte a sample) with every L, from its first sample, which is changed."""
     steps_of = np.array([-s_minus, s_plus])
     for i in range(bits.shape[0]):
         for member in range(2):
@@ -63,11 +63,11 @@ def _brute_by_words(words, excess, s_plus, s_minus, b_up, b_low, sums):
                     place += 1
                     walk = ones * s_plus - (n - ones) * s_minus
                     if walk + 65 * s_plus < up and walk - 65 * s_minus > low:
-                        ones += np.int64(monte_carlo._popcount(word))
+                        ones += np.int64(monte_carlo._popcount(word))  # type: ignore[assignment]
                         n += 64
                         continue
                     for _ in range(64):
-                        ones += np.int64(word & one)
+                        ones += np.int64(word & one)  # type: ignore[assignment]
                         word >>= one
                         n += 1
                         walk = ones * s_plus - (n - ones) * s_minus

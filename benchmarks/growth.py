@@ -78,7 +78,12 @@ def growth_ratios() -> Ratios:
     epsilons, deltas = 1.0 / np.geomspace(0.1, 0.002, 6), 1.0 / np.geomspace(0.08, 0.005, 6)
     studies: dict[str, tuple[str, Work, Iterable[float], float | None]] = {
         "runs": ("runs by jumps", lambda x: draw_runs(TEST, LAW, P_PHI, int(x)), 2.0 ** np.arange(14, 21), 1.1),
-        "pairs": ("one pass over pairs, 10^4 draws of L", lambda x: _sums(int(x), 10_000), 2.0 ** np.arange(7, 13), 1.1),
+        "pairs": (
+            "one pass over pairs, 10^4 draws of L",
+            lambda x: _sums(int(x), 10_000),
+            2.0 ** np.arange(7, 13),
+            1.1,
+        ),
         "draws": ("500 pairs and as many draws of L", lambda x: _sums(500, int(x)), 4.0 ** np.arange(5, 11), 1.15),
         "entry": ("exact law with entry n given", lambda x: _law(TEST, LAW, int(x)), 2.0 ** np.arange(4, 11), None),
         "entry_runs": (
@@ -115,7 +120,9 @@ def growth_ratios() -> Ratios:
     found = {}
     for name, (what, work, sizes, at_most) in studies.items():
         slope, points = _slope(work, sizes)
-        method = f"{what}: slope of log thread time over log size, larger half of the sizes, one core, best of 4 in turn"
+        method = (
+            f"{what}: slope of log thread time over log size, larger half of the sizes, one core, best of 4 in turn"
+        )
         found[f"slope_{name}"] = Ratio(slope, method, at_most=at_most, details={"points": points})
     return found
 

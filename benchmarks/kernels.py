@@ -16,7 +16,7 @@ from dpsmc_audit.walks.monte_carlo import draw_runs
 
 __all__ = ["kernel_ratios"]
 
-ROUNDS, JUMP_ROUNDS, MANY = 15, 200, 16_384
+ROUNDS, JUMP_ROUNDS, MANY = 15, 400, 8_192
 CHECKED = {"python": 300, "numpy": 2_000}
 """Runs whose mean is checked, where 40 000 would take too long."""
 

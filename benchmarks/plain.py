@@ -53,10 +53,10 @@ def numpy_blocks(runs: int, seed: int) -> IntArray:
 @njit(nogil=True)
 def _random_walks(rate, s_plus, s_minus, b_up, b_low, p_phi, tau):
     for i in range(tau.size):
-        excess = -math.log1p(-np.random.random()) / rate
+        excess = -math.log1p(-np.random.random()) / rate  # noqa: NPY002
         n, ones = 0, 0
         while True:
-            ones += np.random.random() < p_phi
+            ones += np.random.random() < p_phi  # noqa: NPY002
             n += 1
             walk = ones * s_plus - (n - ones) * s_minus
             if walk >= b_up + excess or walk <= -b_low - excess:
@@ -74,7 +74,7 @@ def _generated_walks(seed, rate, s_plus, s_minus, b_up, b_low, threshold, tau):
         n, ones = 0, 0
         while True:
             word, s0, s1, s2, s3 = monte_carlo._next(s0, s1, s2, s3)
-            ones += np.int64(word < threshold)
+            ones += np.int64(word < threshold)  # type: ignore[assignment]
             n += 1
             walk = ones * s_plus - (n - ones) * s_minus
             if walk >= b_up + excess or walk <= -b_low - excess:

@@ -20,4 +20,3 @@ def powertrain_ratios() -> Ratios:
         "powertrain_vs_paper": Ratio(PAPER_SECONDS * speed["fine"], f"steps of 1 ms; {method}"),
         "powertrain_5ms_vs_paper": Ratio(PAPER_SECONDS * speed["coarse"], f"steps of 5 ms; {method}"),
     }
-

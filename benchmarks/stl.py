@@ -96,7 +96,9 @@ def stl_ratios(count: int = COUNT) -> Ratios:
     best = alternate(contenders, ROUNDS)
     ratios = {
         "stl_always_vs_numpy": Ratio(best["always"] / best["by_hand"], f"traces per second, {ALWAYS}, one core"),
-        "stl_vs_rtamt": Ratio(best["always"] * RTAMT_SECONDS, f"traces per second, {ALWAYS}, against rtamt's 3 ms a trace"),
+        "stl_vs_rtamt": Ratio(
+            best["always"] * RTAMT_SECONDS, f"traces per second, {ALWAYS}, against rtamt's 3 ms a trace"
+        ),
         "stl_until_vs_python": Ratio(best["until"] / best["in_python"], f"traces per second, {UNTIL}, one core"),
     }
     for name, text in (("always", ALWAYS), ("until", UNTIL)):
@@ -104,4 +106,3 @@ def stl_ratios(count: int = COUNT) -> Ratios:
         if seconds is not None:
             ratios[f"stl_{name}_vs_rtamt"] = Ratio(best[name] * seconds, f"traces per second, {text}, one core")
     return ratios
-

@@ -9,12 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from threading import Thread
+from typing import cast
+
+import numpy as np
 
 from benchmarks.measure import EPSILON, LAW, P_PHI, TEST, Ratio, Ratios
 from dpsmc_audit.audits.expected import audit
 from dpsmc_audit.execution import Execution
 from dpsmc_audit.simulation import simulate
-from dpsmc_audit.walks.monte_carlo import MOST_RUNS, draw_block
+from dpsmc_audit.walks import monte_carlo
+from dpsmc_audit.walks.monte_carlo import MOST_RUNS, walk_arguments
 from dpsmc_audit.walks.pairs import draw_excess, pair_sums
 
 __all__ = ["thread_ratios"]
@@ -24,11 +28,16 @@ RUNS, PAIRS, FEW_PAIRS, ROUNDS, TARGET = 4_000_000, 40_000, 5_000, 5, 1.7
 
 
 def _control(threads: int) -> None:
-    """As many runs as `simulate` makes, split between threads beforehand."""
+    """As many runs as `simulate` makes, split between threads beforehand; every block has the same draws of L."""
+    numbers, none = np.arange(MOST_RUNS), np.zeros(MOST_RUNS, np.int64)
+    excess = LAW.quantile((numbers + 0.5) / MOST_RUNS)
+    start = (np.uint64(1), numbers, none, none, excess, *walk_arguments(TEST, P_PHI)[:4])
+    kernel = cast(Callable[..., None], monte_carlo._jumps)
 
     def work() -> None:
-        for first in range(0, RUNS // threads, MOST_RUNS):
-            draw_block(TEST, LAW, P_PHI, first, MOST_RUNS, seed=1, max_steps=10**7)
+        tau, decision = np.empty(MOST_RUNS, np.int64), np.empty(MOST_RUNS, np.int8)
+        for _ in range(0, RUNS // threads, MOST_RUNS):
+            kernel(*start, *monte_carlo._jump_tables(P_PHI), 10**7, tau, decision)
 
     others = [Thread(target=work) for _ in range(threads)]
     for other in others:

@@ -1,8 +1,8 @@
 """Time to a verdict: runs, and seconds, until a false claim is refuted at 99 %.
 
 Two mechanisms that are not what they claim: ``floor(10 (x + Exp(1)))``, which no epsilon covers, with a claim of 1; and
-one released result of Algorithm 2 (alpha = delta = epsilon = 0.01, n = 1) with the theorem's claim of 2 epsilon. `split`
-and `union` are tried on the first 23, 32, 45, 64, ... runs of either member, `anytime` stops by itself.
+one released result of Algorithm 2 (alpha = delta = epsilon = 0.01, n = 1) with the theorem's claim of 2 epsilon.
+`split` and `union` are tried on the first 23, 32, 45, 64, ... runs of either member, `anytime` stops by itself.
 
 Beside them the naive histogram check: a bin whose two counts differ by more than a factor of e^epsilon refutes. It is
 fast because it raises the alarm whatever the truth; its false alarms are counted on a mechanism for which the claim
@@ -134,7 +134,8 @@ def verdict_ratios() -> Ratios:
         split = median(counts["split"])
         for method in METHODS:
             runs = int(median(counts[method]))
-            details: dict[str, Any] = {"runs": runs, "seconds": float(f"{study.seconds(method, runs):.3g}"), "all_runs": counts[method]}
+            seconds = float(f"{study.seconds(method, runs):.3g}")
+            details: dict[str, Any] = {"runs": runs, "seconds": seconds, "all_runs": counts[method]}
             if method == "naive":
                 details |= {"false_alarms": study.false_alarms(runs)}
                 details |= {"false_alarms_with_the_runs_of_split": study.false_alarms(int(split))}

@@ -210,7 +210,7 @@ def _jump_tables(p_phi: float) -> tuple[NDArray[np.uint64], NDArray[np.uint16], 
 
 @njit(cache=True, nogil=True)
 def _start(i, seed, paths, begun, held, excess, s_plus, s_minus, b_up, b_low):
-    """Path i at its beginning: generator, bounds, room to them, steps, ones, i. Number -1 is a dummy: it never decides."""
+    """Path i at its beginning: generator, bounds, room to them, steps, ones, i. Number -1, a dummy, never decides."""
     if i >= excess.size:
         return uint64(1), uint64(2), uint64(3), uint64(4), np.inf, np.inf, np.inf, np.inf, np.int64(0), np.int64(0), -1
     s0, s1, s2, s3 = _stream(seed, paths[i])
