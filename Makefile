@@ -11,7 +11,7 @@ format:
 	ruff check --fix . && ruff format .
 types:
 	mypy
-bench:     ## ratios against C and the bare imports
+bench:     ## ratios, slopes, memory and time to a verdict (minutes); benchmarks/README.md
 	python -m benchmarks
 table1:    ## Table 1 of the paper
 	python -m dpsmc_audit +sweep=table1

@@ -1,25 +1,49 @@
-"""Measure, print and write ``benchmarks/results.json``, a flat map of named ratios each with its method."""
+"""Measure, print, and write ``results.json``, ``README.md`` and the figures: all of it, or the parts that are named."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+import argparse
+import time
+from collections.abc import Callable
+from importlib import import_module
+from typing import cast
 
-from benchmarks.figure1 import figure1_ratios
-from benchmarks.kernels import kernel_ratios
-from benchmarks.powertrain import powertrain_ratios
-from benchmarks.startup import startup_ratios
-from benchmarks.stl import stl_ratios
+from benchmarks import page, results
+from benchmarks.measure import Ratios
+
+PARTS = {
+    "kernels": ("kernels", "kernel_ratios"),
+    "figure1": ("figure1", "figure1_ratios"),
+    "threads": ("threads", "thread_ratios"),
+    "exact": ("exact", "exact_ratios"),
+    "growth": ("growth", "growth_ratios"),
+    "memory": ("growth", "memory_ratios"),
+    "verdicts": ("verdicts", "verdict_ratios"),
+    "dpsprt": ("dpsprt", "dpsprt_ratios"),
+    "startup": ("startup", "startup_ratios"),
+    "powertrain": ("powertrain", "powertrain_ratios"),
+    "stl": ("stl", "stl_ratios"),
+}
 
 
 def main() -> None:
-    ratios = kernel_ratios() | figure1_ratios() | powertrain_ratios() | stl_ratios() | startup_ratios()
-    width = max(map(len, ratios))
-    for name, (value, method) in ratios.items():
-        print(f"{name:<{width}}  {value:8.2f}  {method}")
-    results = {name: {"ratio": round(value, 3), "method": method} for name, (value, method) in ratios.items()}
-    path = Path(__file__).with_name("results.json")
-    path.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("parts", nargs="*", help=f"any of {', '.join(PARTS)}, or page to write README.md anew")
+    chosen: list[str] = parser.parse_args().parts
+    unknown = set(chosen) - {*PARTS, "page"}
+    if unknown:
+        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    known = results.read() if chosen else {}
+    for part in chosen or PARTS:
+        if part != "page":
+            module, function = PARTS[part]
+            started = time.perf_counter()
+            ratios = cast(Callable[[], Ratios], getattr(import_module(f"benchmarks.{module}"), function))()
+            for name, ratio in ratios.items():
+                print(f"{name:<36} {ratio.value:10.4g}  {ratio.method}")
+            print(f"({part}: {time.perf_counter() - started:.0f} s)", flush=True)
+            known = results.write(known, ratios)
+    page.write(known)
 
 
 if __name__ == "__main__":

@@ -1,96 +1,104 @@
-"""The suite's kernels against a plain scalar loop in C, on the first row of Table 1, one core."""
+"""The suite's kernels against plain alternatives and against C, on the first row of Table 1, one core."""
 
 from __future__ import annotations
 
-import ctypes
-import shutil
-import subprocess
-import tempfile
+import itertools
 import time
 from collections.abc import Callable
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from dpsmc_audit.mechanisms import Exponential
-from dpsmc_audit.sprt import Sprt
-from dpsmc_audit.walks.averages import exact_sd
+from benchmarks import in_c, plain
+from benchmarks.measure import LAW, P_PHI, TEST, Ratio, Ratios, alternate
+from dpsmc_audit.walks.averages import exact_mean, exact_sd
 from dpsmc_audit.walks.monte_carlo import draw_runs
 
-Ratios = dict[str, tuple[float, str]]
+__all__ = ["kernel_ratios"]
 
-P_PHI, EPSILON = 0.84, 0.01
-TEST = Sprt(0.73, 0.01, 0.01)
-LAW = Exponential.private(TEST, EPSILON)
-
-
-def alternate(contenders: dict[str, Callable[[], int]], rounds: int = 15) -> dict[str, float]:
-    """Runs per second of thread time, best of several rounds in which the contenders take turns."""
-    best = dict.fromkeys(contenders, 0.0)
-    for turn in range(rounds + 1):
-        for name, work in contenders.items():
-            started = time.thread_time()
-            runs = work()
-            if turn:  # the first turn compiles and warms up
-                best[name] = max(best[name], runs / (time.thread_time() - started))
-    return best
+ROUNDS, JUMP_ROUNDS, MANY = 15, 400, 8_192
+CHECKED = {"python": 300, "numpy": 2_000}
+"""Runs whose mean is checked, where 40 000 would take too long."""
 
 
-def compiled() -> ctypes.CDLL | None:
-    """walks.c, compiled here and now; None where there is no C compiler."""
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if compiler is None:
-        return None
-    library = Path(tempfile.mkdtemp()) / "walks.so"
-    flags = ["-O3", "-march=native", "-shared", "-fPIC"]
-    subprocess.run([compiler, *flags, "-o", library, Path(__file__).with_name("walks.c"), "-lm"], check=True)
-    return ctypes.CDLL(str(library))
+def _times() -> dict[str, tuple[int, Callable[[int, int], Any]]]:
+    """By name: runs in a turn, and (runs, seed) to their termination times."""
+    return {
+        "python": (10, plain.pure_python),
+        "numpy": (1_000, plain.numpy_blocks),
+        "numba, np.random": (1_000, plain.numba_random),
+        "numba, own generator": (2_000, plain.numba_generator),
+        "C, scalar": (4_000, lambda runs, seed: in_c.scalar_steps(runs, seed)[0]),
+        "suite, steps": (4_000, lambda runs, seed: draw_runs(TEST, LAW, P_PHI, runs, seed=seed, kernel="steps").tau),
+        "C, jumps": (MANY, lambda runs, seed: in_c.binomial_jumps(runs, seed)[0]),
+        "suite, jumps": (MANY, lambda runs, seed: draw_runs(TEST, LAW, P_PHI, runs, seed=seed).tau),
+    }
 
 
-def scalar_c(library: ctypes.CDLL, runs: int) -> tuple[np.ndarray, np.ndarray]:
-    """(tau, decision) by the scalar loop in C."""
-    tau, decision = np.empty(runs, np.int64), np.empty(runs, np.int8)
-    numbers = (LAW.rate, TEST.s_plus, TEST.s_minus, TEST.b_up, P_PHI)
-    pointers = (tau.ctypes.data_as(ctypes.c_void_p), decision.ctypes.data_as(ctypes.c_void_p))
-    library.scalar_steps(ctypes.c_uint64(1), ctypes.c_int64(runs), *map(ctypes.c_double, numbers), *pointers)
-    return tau, decision
+def _check(times: dict[str, tuple[int, Callable[[int, int], Any]]]) -> None:
+    """All sample the same law (means within five standard errors of the exact one); both jumps make the same runs."""
+    mean, spread = exact_mean(TEST, LAW, P_PHI).value, exact_sd(TEST, LAW, P_PHI).value
+    for name, (_, draw) in times.items():
+        runs = CHECKED.get(name, 40_000)
+        assert abs(np.mean(draw(runs, 1)) - mean) < 5 * spread / runs**0.5, f"{name} samples another law"
+    tau, decision = in_c.binomial_jumps(40_000, 1)
+    ours = draw_runs(TEST, LAW, P_PHI, 40_000, seed=1)
+    assert np.array_equal(tau, ours.tau), "the two jumps disagree"
+    assert np.array_equal(decision, ours.decision), "the two jumps disagree"
+
+
+def _turns(draw: Callable[[int, int], Any], runs: int) -> Callable[[], float]:
+    """Samples of new runs every time: on the same ones a processor learns how to guess the branches."""
+    seeds = itertools.count(1)
+    return lambda: float(np.sum(draw(runs, next(seeds))))
+
+
+def _million() -> Ratio:
+    """10^6 runs by jumps, and a tenth as many in scalar C."""
+    started = time.thread_time()
+    in_c.scalar_steps(100_000, 1)
+    tenth = time.thread_time() - started
+    started = time.thread_time()
+    draw_runs(TEST, LAW, P_PHI, 1_000_000)
+    return Ratio(
+        10 * tenth / (time.thread_time() - started), "10^6 runs by jumps against ten times 10^5 runs in scalar C"
+    )
 
 
 def kernel_ratios() -> Ratios:
-    library = compiled()
-    if library is None:
-        print("no C compiler: the comparison with C is left out")
+    """Samples per second of thread time, taking turns."""
+    if in_c.library() is None:
+        print("no C compiler: kernels are not compared with C, and nothing of this part is written")
         return {}
-    few, many = 4_000, 40_000
+    times = _times()
+    _check(times)
+    turns = {name: _turns(draw, runs) for name, (runs, draw) in times.items()}
+    speed = alternate(turns, ROUNDS)
+    jumps = alternate({name: turns[name] for name in ("C, jumps", "suite, jumps")}, JUMP_ROUNDS)
+    what = "samples per second of thread time, one core, best of {} rounds in turn, alpha = delta = epsilon = 0.01"
+    method = what.format(ROUNDS)
 
-    def c() -> int:
-        return int(scalar_c(library, few)[0].size)
+    def ratio(one: str, other: str, text: str, at_least: float | None = None) -> Ratio:
+        measured = jumps if other == "C, jumps" else speed
+        rates = {name: float(f"{measured[name]:.4g}") for name in (one, other)}
+        return Ratio(measured[one] / measured[other], text, at_least, details={"samples_per_second": rates})
 
-    def steps() -> int:
-        return draw_runs(TEST, LAW, P_PHI, few, kernel="steps").tau.size
-
-    def jumps() -> int:
-        return draw_runs(TEST, LAW, P_PHI, many, kernel="jumps").tau.size
-
-    # the three sample the same law: means within five standard errors of each other
-    sampled = [
-        scalar_c(library, many)[0],
-        *(draw_runs(TEST, LAW, P_PHI, many, kernel=k).tau for k in ("steps", "jumps")),
-    ]
-    assert np.ptp([tau.mean() for tau in sampled]) < 5 * exact_sd(TEST, LAW, P_PHI).value * np.sqrt(2 / many)
-    speed = alternate({"c": c, "steps": steps, "jumps": jumps})
-    started = time.thread_time()
-    scalar_c(library, 100_000)
-    tenth = time.thread_time() - started
-    million = time.thread_time()
-    draw_runs(TEST, LAW, P_PHI, 1_000_000)
-    million = time.thread_time() - million
-    method = "runs per second of thread time, best of 15 rounds in turn, alpha = delta = epsilon = 0.01"
+    c = "C, scalar"
     return {
-        "kernel_vs_c_scalar": (speed["steps"] / speed["c"], f"sample by sample against scalar C; {method}"),
-        "jumps_vs_c_scalar": (speed["jumps"] / speed["c"], f"binomial jumps against scalar C; {method}"),
-        "million_runs_vs_c_scalar": (
-            10 * tenth / million,
-            "10^6 runs by jumps against ten times 10^5 runs in scalar C",
+        "python_vs_c_scalar": ratio("python", c, f"plain Python against scalar C; {method}"),
+        "numpy_vs_c_scalar": ratio("numpy", c, f"NumPy, blocks of 64 samples of many runs, against scalar C; {method}"),
+        "numba_vs_c_scalar": ratio("numba, np.random", c, f"Numba with np.random against scalar C; {method}"),
+        "numba_generator_vs_c_scalar": ratio(
+            "numba, own generator", c, f"Numba with the suite's generator, a word a sample, against scalar C; {method}"
         ),
+        "kernel_vs_c_scalar": ratio("suite, steps", c, f"sample by sample against scalar C; {method}", 1.0),
+        "jumps_vs_c_scalar": ratio("suite, jumps", c, f"binomial jumps against scalar C; {method}"),
+        "jumps_vs_c_jumps": ratio(
+            "suite, jumps",
+            "C, jumps",
+            "binomial jumps, draws of L included, against the same in C with four walks interleaved, identical runs"
+            f" checked; {what.format(JUMP_ROUNDS)}",
+            0.9,
+        ),
+        "million_runs_vs_c_scalar": _million(),
     }

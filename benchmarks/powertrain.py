@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.kernels import Ratios, alternate
+from benchmarks.measure import Ratio, Ratios, alternate
 from dpsmc_audit.models.powertrain import Powertrain
 
 PAPER_SECONDS = 0.134
@@ -17,11 +17,6 @@ def powertrain_ratios() -> Ratios:
     speed = alternate({"fine": lambda: work(0.001), "coarse": lambda: work(0.005)}, rounds=7)
     method = "traces of 1 s per second of thread time, one core, best of 7, against 134 ms each (another machine)"
     return {
-        "powertrain_vs_paper": (PAPER_SECONDS * speed["fine"], f"steps of 1 ms; {method}"),
-        "powertrain_5ms_vs_paper": (PAPER_SECONDS * speed["coarse"], f"steps of 5 ms; {method}"),
+        "powertrain_vs_paper": Ratio(PAPER_SECONDS * speed["fine"], f"steps of 1 ms; {method}"),
+        "powertrain_5ms_vs_paper": Ratio(PAPER_SECONDS * speed["coarse"], f"steps of 5 ms; {method}"),
     }
-
-
-if __name__ == "__main__":
-    for name, (value, how) in powertrain_ratios().items():
-        print(f"{name}  {value:.0f}  {1e6 * PAPER_SECONDS / value:.1f} microseconds a trace  {how}")

@@ -1,7 +1,6 @@
 """Temporal formulas on 10^5 traces of 1001 points: against NumPy by hand, a loop in Python and, if there is one, rtamt.
 
 rtamt needs an environment of its own (see ``tests/oracles/rtamt_answers.py``); ``RTAMT_PYTHON`` names its interpreter.
-``python -m benchmarks.stl`` also prints microseconds per trace.
 """
 
 from __future__ import annotations
@@ -9,12 +8,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.kernels import Ratios, alternate
+from benchmarks.measure import Ratio, Ratios, alternate
 from dpsmc_audit.models.traces import Traces
 from dpsmc_audit.stl import parse
 
@@ -83,29 +81,13 @@ def by_rtamt(text: str, traces: Traces) -> float | None:
     return float(seconds)
 
 
-def seconds_per_trace(traces: Traces) -> dict[str, float]:
-    """Thread time for one trace, best of several rounds, for each formula and question."""
-    best = {}
-    for name, text in (("always", ALWAYS), ("until", UNTIL)):
-        formula = parse(text)
-        questions: dict[str, Callable[[Traces], object]] = {"truth": formula.truth, "robustness": formula.robustness}
-        for question, ask in questions.items():
-            times = []
-            for _ in range(ROUNDS):
-                started = time.thread_time()
-                ask(traces)
-                times.append(time.thread_time() - started)
-            best[f"{name}, {question}"] = min(times) / traces.count
-    return best
-
-
 def stl_ratios(count: int = COUNT) -> Ratios:
     traces = batch(count)
     always, until = parse(ALWAYS), parse(UNTIL)
     few = [(traces.signals["e"][i].tolist(), traces.signals["x"][i].tolist()) for i in range(FEW)]
     assert np.array_equal(always.truth(traces), by_hand(traces)), "the two ways disagree"
     assert [in_python(*row) for row in few] == until.truth(traces)[:FEW].tolist(), "the two ways disagree"
-    contenders: dict[str, Callable[[], int]] = {
+    contenders: dict[str, Callable[[], float]] = {
         "always": lambda: always.truth(traces).size,
         "by_hand": lambda: by_hand(traces).size,
         "until": lambda: until.truth(traces).size,
@@ -113,19 +95,14 @@ def stl_ratios(count: int = COUNT) -> Ratios:
     }
     best = alternate(contenders, ROUNDS)
     ratios = {
-        "stl_always_vs_numpy": (best["always"] / best["by_hand"], f"traces per second, {ALWAYS}, one core"),
-        "stl_vs_rtamt": (best["always"] * RTAMT_SECONDS, f"traces per second, {ALWAYS}, against rtamt's 3 ms a trace"),
-        "stl_until_vs_python": (best["until"] / best["in_python"], f"traces per second, {UNTIL}, one core"),
+        "stl_always_vs_numpy": Ratio(best["always"] / best["by_hand"], f"traces per second, {ALWAYS}, one core"),
+        "stl_vs_rtamt": Ratio(
+            best["always"] * RTAMT_SECONDS, f"traces per second, {ALWAYS}, against rtamt's 3 ms a trace"
+        ),
+        "stl_until_vs_python": Ratio(best["until"] / best["in_python"], f"traces per second, {UNTIL}, one core"),
     }
     for name, text in (("always", ALWAYS), ("until", UNTIL)):
         seconds = by_rtamt(text, traces)
         if seconds is not None:
-            ratios[f"stl_{name}_vs_rtamt"] = (best[name] * seconds, f"traces per second, {text}, one core")
+            ratios[f"stl_{name}_vs_rtamt"] = Ratio(best[name] * seconds, f"traces per second, {text}, one core")
     return ratios
-
-
-if __name__ == "__main__":
-    for question, seconds in seconds_per_trace(batch(COUNT)).items():
-        print(f"{question:<20} {1e6 * seconds:8.2f} microseconds a trace")
-    for name, (ratio, method) in stl_ratios().items():
-        print(f"{name:<20} {ratio:8.2f}  {method}")

@@ -112,7 +112,7 @@ class Exponential:
         return np.exp(-self.rate * np.maximum(np.asarray(excess, dtype=np.float64), 0.0))
 
     def quantile(self, u: ArrayLike) -> FloatArray:
-        return -np.log1p(-np.asarray(u, dtype=np.float64)) / self.rate
+        return np.log1p(-np.asarray(u, dtype=np.float64)) / -self.rate
 
     def nodes(self, count: int, tilt: float = 0.0) -> tuple[FloatArray, FloatArray]:
         """Points and weights with ``E[exp(-tilt L) g(L)] ~ sum(weights * g(points))`` for a slowly varying g.

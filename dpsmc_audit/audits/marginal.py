@@ -306,7 +306,10 @@ def audit_marginal(
     known = counts.law() if law is None else law
     width = bin_width or auto_width(known.p1, known.p0)
     few = min(pairs, affordable_pairs(test, mechanism, p_phi, max_steps))
-    smooth = smoothed_law(test, mechanism, p_phi, entries, few, width, confidence=confidence, **options)
+    quiet = replace(execution, progress=None)
+    smooth = smoothed_law(
+        test, mechanism, p_phi, entries, few, width, confidence=confidence, execution=quiet, **options
+    )
     found |= {
         "runs": counts.runs,
         "verdict": verdict,

@@ -31,13 +31,14 @@ IntArray = NDArray[np.int64]
 
 BATCH = 65_536
 """Draws of L in a batch."""
-REPLICATES = 200
+REPLICATES, TOGETHER = 200, 10
+"""Of the bootstrap; so many at once are one product of matrices."""
 SIMULATED = 2000
 
 
 def bytes_needed(draws: int, bins: int) -> float:
     """Sums of a batch, as integers and floating-point numbers, and the replicates of every bin with their quantiles."""
-    return 2.0 * 8.0 * GROUPS * 2 * min(draws, BATCH) + 5.0 * 8.0 * REPLICATES * bins
+    return (2.0 * GROUPS + 4.0 * TOGETHER) * 8.0 * 2 * min(draws, BATCH) + 5.0 * 8.0 * REPLICATES * bins
 
 
 class Picture:
@@ -82,14 +83,16 @@ class Picture:
         rng, shares = self._rng(3), (np.full(groups, 1.0 / groups), np.full(draws, 1.0 / draws))
         if self.batches == 0:
             self._groups = np.zeros((REPLICATES, groups), np.int64)
-        for k in range(REPLICATES):
-            if self.batches == 0:
-                self._groups[k] = rng.multinomial(groups, shares[0])
-            again = rng.multinomial(draws, shares[1])
-            places = np.clip((sums.means(self._groups[k]) // self.width).astype(np.int64), first, bins - 1)
-            for member, place in enumerate(places):
-                seen = np.bincount(place, again, minlength=bins)
-                self.replicates[k, member] += seen.astype(np.int64)
+        for some in np.array_split(np.arange(REPLICATES), REPLICATES // TOGETHER):
+            again = []
+            for k in some:
+                if self.batches == 0:
+                    self._groups[k] = rng.multinomial(groups, shares[0])
+                again.append(rng.multinomial(draws, shares[1]))
+            means = sums.means(self._groups[some])
+            for k, weights, rows in zip(some, again, (means // self.width).astype(np.int64), strict=True):
+                for member, place in enumerate(np.clip(rows, first, bins - 1)):
+                    self.replicates[k, member] += np.bincount(place, weights, minlength=bins).astype(np.int64)
 
     def _add_parts(self, means: FloatArray) -> None:
         """For the verdict on the drawn pairs: draws are sorted within a batch, the parts must not be."""

@@ -231,6 +231,9 @@ class SmoothedLaw:
 _MOST_VALUES = 10_000_000
 """Of pairs times bins: more are not kept, and get no intervals."""
 
+_SEQUENCES, _COLUMNS = 8, 64
+"""Sequences, and means, in a block of work."""
+
 
 def smoothed_law(
     test: Sprt,
@@ -243,6 +246,7 @@ def smoothed_law(
     seed: int,
     max_steps: int,
     confidence: float = 0.99,
+    execution: Execution = SERIAL,
 ) -> SmoothedLaw:
     """P(bin, side) by Rao-Blackwell, from pairs of sequences; of none, nothing is known.
 
@@ -254,24 +258,53 @@ def smoothed_law(
         unknown = np.full((2, 3, 0), math.nan)
         return SmoothedLaw(unknown, unknown, unknown, 0)
     kept: list[FloatArray] = []
-    for path in range(pairs):
-        law = draw_pair(test, mechanism, p_phi, path, entries, seed=seed, max_steps=max_steps)
-        place, side = law.tau // width, _PLACE[law.decision]
-        each = np.zeros((2, 3, max(int(place.max()) + 1, total.shape[2])))
-        for member, p in enumerate((law.p1, law.p0)):
-            np.add.at(each[member], (side, place), p)
-        total = _grown(total, each.shape[2]) + each
-        steps += 2 * law.samples
-        size += each.size
-        if size <= _MOST_VALUES:
-            kept.append(each)
+    work = partial(_smoothed, test, mechanism, p_phi, entries, width, seed, max_steps)
+    for block in execution.map(work, (block for block, _ in cut(pairs, _SEQUENCES))):
+        for found, samples in block:
+            bins = max(found.shape[2], total.shape[2])
+            each = _grown(found, bins)
+            total = _grown(total, bins) + each
+            steps += 2 * samples
+            size += each.size
+            if size <= _MOST_VALUES:
+                kept.append(each)
     mean = total / pairs
     if len(kept) < pairs:
         unknown = np.full(mean.shape, math.nan)
         return SmoothedLaw(mean, unknown, unknown, steps)
-    values = np.array([_grown(each, mean.shape[2]) for each in kept]).reshape(pairs, -1)
-    low, high = betting_intervals(np.clip(values, 0.0, 1.0), confidence)
-    return SmoothedLaw(mean, low.reshape(mean.shape), high.reshape(mean.shape), steps)
+    values = np.clip(np.array([_grown(each, mean.shape[2]) for each in kept]).reshape(pairs, -1), 0.0, 1.0)
+    columns = (block for block, _ in cut(values.shape[1], _COLUMNS))
+    ends = list(execution.map(partial(_intervals, values, confidence), columns))
+    low, high = (np.concatenate(side).reshape(mean.shape) for side in zip(*ends, strict=True))
+    return SmoothedLaw(mean, low, high, steps)
+
+
+def _smoothed(
+    test: Sprt,
+    mechanism: Mechanism,
+    p_phi: float,
+    entries: tuple[int, ...],
+    width: int,
+    seed: int,
+    max_steps: int,
+    first: int,
+    count: int,
+) -> list[tuple[FloatArray, int]]:
+    """P(bin, side) given each of the pairs first, first + 1, ..., and the samples it took, wherever this is called."""
+    found = []
+    for path in range(first, first + count):
+        law = draw_pair(test, mechanism, p_phi, path, entries, seed=seed, max_steps=max_steps)
+        place, side = law.tau // width, _PLACE[law.decision]
+        each = np.zeros((2, 3, int(place.max()) + 1))
+        for member, p in enumerate((law.p1, law.p0)):
+            np.add.at(each[member], (side, place), p)
+        found.append((each, law.samples))
+    return found
+
+
+def _intervals(values: FloatArray, confidence: float, first: int, count: int) -> tuple[FloatArray, FloatArray]:
+    """For the means of these columns."""
+    return betting_intervals(values[:, first : first + count], confidence)
 
 
 def _grown(array: FloatArray, bins: int) -> FloatArray:

@@ -36,9 +36,13 @@ __all__ = [
 ]
 
 Kernel = Literal["jumps", "steps"]
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 NULL, ALT, UNFINISHED = 1, 0, -1
 FEWEST_RUNS, MOST_RUNS = 64, 65_536
 """In a block of runs."""
+_PIECE = 8192
+"""Runs of a block that are drawn together: their arrays stay in the processor's cache."""
 MAX_STEPS = 2**40
 JUMP_SIZES = 10
 """Jumps are of 1, 2, 4, ..., 2^(JUMP_SIZES - 1) steps; the tables take about 20 KB."""
@@ -206,20 +210,21 @@ def _jump_tables(p_phi: float) -> tuple[NDArray[np.uint64], NDArray[np.uint16], 
 
 @njit(cache=True, nogil=True)
 def _start(i, seed, paths, begun, held, excess, s_plus, s_minus, b_up, b_low):
-    """Path i at its beginning: generator, bounds, walk, steps, ones, i. Number -1 is a dummy that never decides."""
+    """Path i at its beginning: generator, bounds, room to them, steps, ones, i. Number -1, a dummy, never decides."""
     if i >= excess.size:
-        return uint64(1), uint64(2), uint64(3), uint64(4), np.inf, np.inf, 0.0, np.int64(0), np.int64(0), -1
+        return uint64(1), uint64(2), uint64(3), uint64(4), np.inf, np.inf, np.inf, np.inf, np.int64(0), np.int64(0), -1
     s0, s1, s2, s3 = _stream(seed, paths[i])
     _, s0, s1, s2, s3 = _next(s0, s1, s2, s3)  # this draw was spent on L
     walk = held[i] * s_plus - (begun[i] - held[i]) * s_minus
-    return s0, s1, s2, s3, b_up + excess[i], b_low + excess[i], walk, begun[i], held[i], i
+    up, low = b_up + excess[i], b_low + excess[i]
+    return s0, s1, s2, s3, up, low, up - walk, low + walk, begun[i], held[i], i
 
 
 @njit(cache=True, nogil=True)
 def _jump(lane, s_plus, s_minus, per_up, per_low, cut, alias, log2, max_steps):
     """The lane after one jump of the largest size at whose end a bound may be met, but not before it."""
-    s0, s1, s2, s3, up, low, walk, steps, ones, path = lane
-    away = min((up - walk) * per_up, (low + walk) * per_low, float(log2.size - 2))
+    s0, s1, s2, s3, up, low, above, below, steps, ones, path = lane
+    away = min(above * per_up, below * per_low, float(log2.size - 2))
     e = uint64(log2[uint64(min(np.int64(away) + 1, max_steps - steps))])
     word, s0, s1, s2, s3 = _next(s0, s1, s2, s3)
     column = word >> (uint64(63) - e)
@@ -228,22 +233,24 @@ def _jump(lane, s_plus, s_minus, per_up, per_low, cut, alias, log2, max_steps):
     gained = column if rest < cut[place] else uint64(alias[place])
     steps += np.int64(uint64(1) << e)
     ones += np.int64(gained)
-    return s0, s1, s2, s3, up, low, ones * s_plus - (steps - ones) * s_minus, steps, ones, path
+    walk = ones * s_plus - (steps - ones) * s_minus
+    return s0, s1, s2, s3, up, low, up - walk, low + walk, steps, ones, path
 
 
 @njit(cache=True, nogil=True)
 def _ended(lane, max_steps):
-    return (lane[6] >= lane[4]) | (lane[6] <= -lane[5]) | (lane[7] >= max_steps)
+    """No room is left (``up - walk <= 0`` just where ``walk >= up``), or no sample."""
+    return (min(lane[6], lane[7]) <= 0.0) | (lane[8] >= max_steps)
 
 
 @njit(cache=True, nogil=True)
 def _record(lane, tau, decision):
     """Write an ended lane's outcome; how many paths that finishes (a dummy is none)."""
-    path = lane[9]
+    path = lane[10]
     if path < 0:
         return 0
-    tau[path] = lane[7]
-    decision[path] = NULL if lane[6] >= lane[4] else (ALT if lane[6] <= -lane[5] else UNFINISHED)
+    tau[path] = lane[8]
+    decision[path] = NULL if lane[6] <= 0.0 else (ALT if lane[7] <= 0.0 else UNFINISHED)
     return 1
 
 
@@ -594,28 +601,40 @@ def draw_block(
     bit: int = 1,
 ) -> Runs:
     """Runs of paths first, ..., first + count - 1, their entries set to `bit`."""
-    uniforms, runs = np.empty(count), Runs(np.ones(count, np.int64), np.empty(count, np.int8))
-    _uniforms(np.uint64(seed), first, uniforms)
-    excess = mechanism.quantile(uniforms)
-    walk, paths = walk_arguments(test, p_phi), np.arange(first, first + count)
-    begun, held = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    runs.decision[:] = UNFINISHED
-    if entries:
-        given, stream = np.array(entries, np.int64), derived(seed, BEGINNING)
-        _until_given(stream, paths, given, bit, excess, *walk, begun, held, runs.decision)  # type: ignore[call-arg]
-        runs.tau[:] = begun
-    coin = excess <= test.no_room
-    if np.any(coin):
-        _uniforms(derived(seed, COIN), first, uniforms)
-        runs.tau[coin], runs.decision[coin] = 1, np.where(uniforms[coin] < 0.5, NULL, ALT)
-    alive = np.flatnonzero(runs.decision == UNFINISHED)
-    tau, decision = np.empty(alive.size, np.int64), np.empty(alive.size, np.int8)
-    start = (np.uint64(seed), paths[alive], begun[alive], held[alive], excess[alive])
-    if kernel == "jumps":
-        _jumps(*start, *walk[:4], *_jump_tables(p_phi), max_steps, tau, decision)  # type: ignore[call-arg]
-    else:
-        _steps(*start, *walk, max_steps, tau, decision)  # type: ignore[call-arg]
-    runs.tau[alive], runs.decision[alive] = tau, decision
+    runs, walk = Runs(np.empty(count, np.int64), np.empty(count, np.int8)), walk_arguments(test, p_phi)
+
+    def walked(paths: IntArray, begun: IntArray, held: IntArray, excess: FloatArray, drawn: Runs) -> None:
+        start, outcome = (np.uint64(seed), paths, begun, held, excess), (max_steps, drawn.tau, drawn.decision)
+        if kernel == "jumps":
+            _jumps(*start, *walk[:4], *_jump_tables(p_phi), *outcome)  # type: ignore[call-arg]
+        else:
+            _steps(*start, *walk, *outcome)  # type: ignore[call-arg]
+
+    size = min(count, _PIECE)
+    numbers, uniforms, none = np.arange(first, first + size), np.empty(size), np.zeros(size, np.int64)
+    for begin in range(0, count, _PIECE):
+        part = slice(begin, min(begin + _PIECE, count))
+        drawn, here = Runs(runs.tau[part], runs.decision[part]), slice(part.stop - begin)
+        _uniforms(np.uint64(seed), first + begin, uniforms[here])
+        excess, paths = mechanism.quantile(uniforms[here]), numbers[here]
+        coin = excess <= test.no_room
+        if not (entries or coin.any()):
+            walked(paths, none[here], none[here], excess, drawn)
+        else:
+            begun, held = np.zeros(paths.size, np.int64), np.zeros(paths.size, np.int64)
+            drawn.decision[:] = UNFINISHED
+            if entries:
+                given, stream = np.array(entries, np.int64), derived(seed, BEGINNING)
+                _until_given(stream, paths, given, bit, excess, *walk, begun, held, drawn.decision)  # type: ignore[call-arg]
+                drawn.tau[:] = begun
+            if coin.any():
+                _uniforms(derived(seed, COIN), first + begin, uniforms[here])
+                drawn.tau[coin], drawn.decision[coin] = 1, np.where(uniforms[here][coin] < 0.5, NULL, ALT)
+            alive = np.flatnonzero(drawn.decision == UNFINISHED)
+            rest = Runs(np.empty(alive.size, np.int64), np.empty(alive.size, np.int8))
+            walked(paths[alive], begun[alive], held[alive], excess[alive], rest)
+            drawn.tau[alive], drawn.decision[alive] = rest.tau, rest.decision
+        numbers += size
     return runs
 
 

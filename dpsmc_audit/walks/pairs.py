@@ -64,10 +64,12 @@ class PairSums:
     steps: int
 
     def means(self, weights: IntArray | None = None) -> FloatArray:
-        """Average termination time by member and L, over all groups or with the groups weighted."""
+        """Average termination time by member and L, over all groups or for every row of weights of the groups."""
         if weights is None:
             return np.asarray(self.sums.sum(axis=0) / self.sizes.sum())
-        return np.asarray(np.tensordot(weights.astype(np.float64), self._floats, axes=1) / (weights @ self.sizes))
+        flat = self._floats.reshape(self.sizes.size, -1)
+        totals = (weights.astype(np.float64) @ flat).reshape(-1, *self.sums.shape[1:])
+        return np.asarray(totals / (weights @ self.sizes)[:, None, None])
 
     @cached_property
     def _floats(self) -> FloatArray:

@@ -1,0 +1,76 @@
+"""Exact values against Monte Carlo: time to the exact mean, law and profile, and time to a standard error of 1e-3."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from benchmarks.measure import EPSILON, LAW, P_PHI, TEST, Ratio, Ratios, alternate, seconds_of
+from dpsmc_audit.notions.marginal import marginal_law
+from dpsmc_audit.walks import averages, exact, laws, renewal
+from dpsmc_audit.walks.averages import exact_mean, exact_sd
+from dpsmc_audit.walks.laws import exact_law
+from dpsmc_audit.walks.monte_carlo import draw_runs
+
+__all__ = ["exact_ratios"]
+
+ERROR, FEW = 1e-3, 65_536
+TAIL = 0.01
+"""The probability of the tail that stands for the law."""
+
+
+def _anew(work: Callable[[], object]) -> Callable[[], object]:
+    """Without what is remembered from before."""
+
+    def forgotten() -> object:
+        for known in (exact_mean, averages._rare, exact._free_exit_law, laws._exact_law, renewal.renewal, marginal_law):
+            known.cache_clear()
+        return work()
+
+    return forgotten
+
+
+def _runs_needed() -> dict[str, float]:
+    """Runs until one standard error is 1e-3 of the mean, of a tail of 1 %, and of delta at the claimed epsilon.
+
+    delta is estimated on the event that the exact laws say is the best one, which is in sampling's favour.
+    """
+    spread = exact_sd(TEST, LAW, P_PHI).value / exact_mean(TEST, LAW, P_PHI).value
+    law = marginal_law(TEST, LAW, P_PHI, (1,))
+    one, zero = law.p1.ravel(), law.p0.ravel()
+    best = one > math.exp(EPSILON) * zero
+    p, q = float(one[best].sum()), float(zero[best].sum())
+    delta = p - math.exp(EPSILON) * q
+    variance = p * (1.0 - p) + math.exp(2.0 * EPSILON) * q * (1.0 - q)
+    return {
+        "mean": (spread / ERROR) ** 2,
+        "law": (1.0 - TAIL) / TAIL / ERROR**2,
+        "profile": 2.0 * variance / delta**2 / ERROR**2,  # runs of both members
+    }
+
+
+def exact_ratios() -> Ratios:
+    """How many times longer sampling takes; beyond 10^6 runs its time is that of as many runs at the measured rate."""
+    epsilons = np.linspace(0.0, 0.1, 101)
+    works = {
+        "mean": _anew(lambda: exact_mean(TEST, LAW, P_PHI)),
+        "law": _anew(lambda: exact_law(TEST, LAW, P_PHI)),
+        "profile": _anew(lambda: marginal_law(TEST, LAW, P_PHI, (1,)).leakage(epsilons, 0.01)),
+    }
+    for work in works.values():
+        work()  # compiled before the clock starts
+    rate = alternate({"runs": lambda: float(draw_runs(TEST, LAW, P_PHI, FEW).tau.size)}, 7)["runs"]
+    needed, asked = _runs_needed(), {"mean": "the mean", "law": "a tail of 1 %", "profile": "delta at epsilon"}
+    found = {}
+    for name, work in works.items():
+        seconds, runs = seconds_of(work, 5), needed[name]
+        sampled = runs / rate
+        method = (
+            f"thread time of {runs:.2g} runs by jumps, for a standard error of 1e-3 of {asked[name]}, against that of"
+            f" the exact {name}, nothing remembered; one core, best of 5"
+        )
+        details = {"exact_seconds": float(f"{seconds:.3g}"), "sampled_seconds": float(f"{sampled:.3g}"), "runs": runs}
+        found[f"exact_{name}_vs_monte_carlo"] = Ratio(sampled / seconds, method, details=details)
+    return found

@@ -1,0 +1,148 @@
+"""How cost grows: slopes of log time over log size, and peak memory, which does not grow.
+
+Times are thread time, best of a few, sizes in turn; memory is the peak of a process of its own.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from benchmarks.measure import EPSILON, LAW, P_PHI, TEST, Ratio, Ratios, alternate
+from dpsmc_audit.mechanisms import Exponential
+from dpsmc_audit.sprt import Sprt
+from dpsmc_audit.walks.exact import exit_law
+from dpsmc_audit.walks.laws import _exact_law, exact_law
+from dpsmc_audit.walks.monte_carlo import draw_runs
+from dpsmc_audit.walks.pairs import draw_excess, pair_sums
+
+__all__ = ["growth_ratios", "memory_ratios"]
+
+Work = Callable[[float], object]
+
+_PEAK = """
+import resource
+from benchmarks.measure import EPSILON, LAW, P_PHI, TEST
+from dpsmc_audit.execution import Execution
+{work}
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+_SIMULATE = """
+from dpsmc_audit.simulation import simulate
+simulate(TEST, LAW, P_PHI, {size}, execution=Execution("threads", 2))
+"""
+_PAIRS = """
+from dpsmc_audit.walks.pairs import draw_excess, pair_sums
+pair_sums(TEST, P_PHI, draw_excess(LAW, 10_000, 1), {size}, (1,), seed=1, max_steps=10**7)
+"""
+
+
+def _slope(work: Work, sizes: Iterable[float], rounds: int = 4) -> tuple[float, list[list[float]]]:
+    """Least squares through (log size, log time) of the larger half of the sizes, and all points."""
+    points = [float(size) for size in sizes]
+
+    def turn(size: float) -> Callable[[], float]:
+        def once() -> float:
+            work(size)
+            return 1.0
+
+        return once
+
+    speed = alternate({f"{size}": turn(size) for size in points}, rounds)
+    seconds = [1.0 / speed[f"{size}"] for size in points]
+    half = len(points) // 2  # below, what is paid once hides the growth
+    slope = float(np.polyfit(np.log(points[half:]), np.log(seconds[half:]), 1)[0])
+    return slope, [[size, float(f"{time:.4g}")] for size, time in zip(points, seconds, strict=True)]
+
+
+def _sums(pairs: int, draws: int) -> object:
+    excess = draw_excess(LAW, draws, 1)
+    return pair_sums(TEST, P_PHI, excess, pairs, (1,), seed=1, max_steps=10**7)
+
+
+def _law(test: Sprt, law: Exponential, entry: int = 0) -> object:
+    _exact_law.cache_clear()
+    return exact_law(test, law, P_PHI, {entry: 1} if entry else None)
+
+
+def _at(delta: float, epsilon: float) -> tuple[Sprt, Exponential]:
+    test = Sprt(0.73, delta, 0.01)
+    return test, Exponential.private(test, epsilon)
+
+
+def growth_ratios() -> Ratios:
+    """Slopes in every size that a user chooses."""
+    epsilons, deltas = 1.0 / np.geomspace(0.1, 0.002, 6), 1.0 / np.geomspace(0.08, 0.005, 6)
+    studies: dict[str, tuple[str, Work, Iterable[float], float | None]] = {
+        "runs": ("runs by jumps", lambda x: draw_runs(TEST, LAW, P_PHI, int(x)), 2.0 ** np.arange(14, 21), 1.1),
+        "pairs": (
+            "one pass over pairs, 10^4 draws of L",
+            lambda x: _sums(int(x), 10_000),
+            2.0 ** np.arange(7, 13),
+            1.1,
+        ),
+        "draws": ("500 pairs and as many draws of L", lambda x: _sums(500, int(x)), 4.0 ** np.arange(5, 11), 1.15),
+        "entry": ("exact law with entry n given", lambda x: _law(TEST, LAW, int(x)), 2.0 ** np.arange(4, 11), None),
+        "entry_runs": (
+            "2^16 runs with entry n given",
+            lambda x: draw_runs(TEST, LAW, P_PHI, 1 << 16, entries=(int(x),)),
+            2.0 ** np.arange(4, 11),
+            None,
+        ),
+        "inverse_epsilon": (
+            "2^16 runs by jumps at this 1/epsilon",
+            lambda x: draw_runs(*_at(0.01, 1.0 / x), P_PHI, 1 << 16),
+            epsilons,
+            None,
+        ),
+        "inverse_epsilon_law": (
+            "exact law at this 1/epsilon",
+            lambda x: _law(*_at(0.01, 1.0 / x)),
+            epsilons,
+            None,
+        ),
+        "inverse_delta": (
+            "2^16 runs by jumps at this 1/delta",
+            lambda x: draw_runs(*_at(1.0 / x, EPSILON), P_PHI, 1 << 16),
+            deltas,
+            None,
+        ),
+        "inverse_delta_law": (
+            "exact law for fixed bounds at this 1/delta",
+            lambda x: exit_law(_at(1.0 / x, EPSILON)[0], P_PHI, 0.0, {1: 1}),
+            deltas,
+            None,
+        ),
+    }
+    found = {}
+    for name, (what, work, sizes, at_most) in studies.items():
+        slope, points = _slope(work, sizes)
+        method = (
+            f"{what}: slope of log thread time over log size, larger half of the sizes, one core, best of 4 in turn"
+        )
+        found[f"slope_{name}"] = Ratio(slope, method, at_most=at_most, details={"points": points})
+    return found
+
+
+def _peak(work: str, size: int) -> float:
+    """Megabytes, of a process that does only this."""
+    program = _PEAK.format(work=work.format(size=size))
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    return round(float(done.stdout), 1)
+
+
+def memory_ratios() -> Ratios:
+    """Peak memory of the largest job against that of the smallest."""
+    studies = {
+        "memory_100_times_the_runs": ("simulate, two threads", _SIMULATE, (10**6, 10**7, 10**8)),
+        "memory_100_times_the_pairs": ("one pass over pairs, 10^4 draws of L", _PAIRS, (10**3, 10**4, 10**5)),
+    }
+    found = {}
+    for name, (what, work, sizes) in studies.items():
+        points = [[float(size), _peak(work, size)] for size in sizes]
+        method = f"{what}: peak resident memory (in MB in the details) of a process of its own, largest to smallest"
+        found[name] = Ratio(points[-1][1] / points[0][1], method, at_most=1.05, details={"points": points})
+    return found
