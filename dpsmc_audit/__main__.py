@@ -22,7 +22,7 @@ from dpsmc_audit.config import Config, read, register
 from dpsmc_audit.interrupts import INTERRUPTED, end_soon_after_interrupt
 from dpsmc_audit.notes import warn
 from dpsmc_audit.provenance import fingerprint
-from dpsmc_audit.report.files import FAILED, KEPT_NOTE, strict
+from dpsmc_audit.report.files import FAILED, KEPT_NOTE, near, strict
 from dpsmc_audit.sprt import ParameterError, require
 
 INSIDE, BESIDE = Path(__file__).parent / "conf", Path(__file__).parent.parent / "conf"
@@ -44,7 +44,7 @@ def _run(config: Config, folder: Path, fingerprint: str) -> None:
     from dpsmc_audit.report.files import RESULT, write_json
     from dpsmc_audit.report.page_audit import write_report
     from dpsmc_audit.report.tables import as_text, flatten
-    from dpsmc_audit.resume import seal
+    from dpsmc_audit.resume import files_in, seal
     from dpsmc_audit.tasks import run, warnings_for
 
     released = config.task.name == "verify"
@@ -56,7 +56,9 @@ def _run(config: Config, folder: Path, fingerprint: str) -> None:
     result = run(config, folder, replace(execution, checkpoint=checkpoint))
     notes = warnings_for(config, result)
     files = write_report(config, folder, result, notes, HydraConfig.get().overrides.task, alone=not _in_sweep())
-    write_json(folder / RESULT, result if released else seal(result, fingerprint))
+    if not released:
+        result = seal({**result, "warnings": notes}, fingerprint, files_in(folder))
+    write_json(folder / RESULT, result)
     if checkpoint is not None:
         checkpoint.clear()
     for note in notes:
@@ -101,18 +103,16 @@ def _key(config: Config) -> str:
 @hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
 def _job(composed: DictConfig) -> None:
     """One run, or one job of a sweep, which must not take the others down."""
-    from dpsmc_audit.report.files import write_text
+    from dpsmc_audit.report.files import RESULT, read_json, write_text
     from dpsmc_audit.resume import clean, take_over
 
     folder = Path(HydraConfig.get().runtime.output_dir)
     try:
-        try:
-            config = read(composed, HydraConfig.get().overrides.task)
-            key = _key(config)
-        except Exception:
-            clean(folder)
-            raise
-        if _in_sweep() and take_over(folder, Path(HydraConfig.get().sweep.dir), key):
+        config = read(composed, HydraConfig.get().overrides.task)
+        key, sweep = _key(config), Path(HydraConfig.get().runtime.cwd, HydraConfig.get().sweep.dir)
+        if _in_sweep() and take_over(folder, sweep, key):
+            for note in read_json(folder / RESULT).get("warnings", []):
+                warn(note, _where())
             write_text(folder / KEPT_NOTE, f"{HydraConfig.get().job.override_dirname}\n")
             return
         clean(folder)
@@ -178,16 +178,11 @@ def _interrupted() -> str:
     if _state["verify"]:
         return "interrupted: nothing is released"
     if sweep is not None:
-        return f"interrupted: finished points are kept; go on with the same command and hydra.sweep.dir={_near(sweep)}"
+        return f"interrupted: finished points are kept; go on with the same command and hydra.sweep.dir={near(sweep)}"
     if checkpoint is None or not checkpoint.kept:
         return "interrupted: nothing was kept"
     kept = ", ".join(f"{done} {stage}" for stage, done in checkpoint.kept.items())
-    return f"interrupted: kept {kept}; go on with the same command and hydra.run.dir={_near(checkpoint.folder)}"
-
-
-def _near(folder: Path) -> Path:
-    """As seen from here, if it is below."""
-    return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
+    return f"interrupted: kept {kept}; go on with the same command and hydra.run.dir={near(checkpoint.folder)}"
 
 
 def command() -> NoReturn:

@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import logging
+import math
 import os
 import time
 from pathlib import Path
@@ -72,7 +73,9 @@ class Checkpoint:
     def __init__(self, folder: Path, key: str, every: float = 10.0) -> None:
         self.folder, self.key, self.every = folder, key, every
         self.kept: dict[str, int] = {}
-        self._last = time.monotonic()
+        self.spent = 0.0  # seconds of earlier attempts
+        self._stages: set[str] = set()
+        self._begun = self._last = time.monotonic()
 
     def _path(self, stage: str) -> Path:
         return self.folder / f"checkpoint-{stage}.npz"
@@ -80,6 +83,7 @@ class Checkpoint:
     def restore(self, stage: str, sums: Sums) -> int:
         """How many runs the sums on disk are of; they are now in `sums`. 0 if there are none that can be used."""
         path = self._path(stage)
+        self._stages.add(stage)
         if not os.path.lexists(path):
             return 0
         try:
@@ -90,7 +94,9 @@ class Checkpoint:
             if known:
                 if head["digest"] != _digest(head["done"], head["numbers"], content):
                     raise ValueError("its content was changed")
+                spent = float(head["seconds"])
                 sums.restore({**head["numbers"], **content})
+                self.spent = max(self.spent, spent)
         except Exception:  # what a damaged archive raises is anybody's guess
             warn(f"{path.name} is damaged: the task begins anew")
             return 0
@@ -102,9 +108,14 @@ class Checkpoint:
         return done
 
     def offer(self, stage: str, done: int, sums: Sums) -> None:
-        """Save, if the last time is long enough ago."""
-        if time.monotonic() - self._last >= self.every:
+        """Save, if the last time is long enough ago; a disk that takes no checkpoint ends no task."""
+        if time.monotonic() - self._last < self.every:
+            return
+        try:
             self.save(stage, done, sums)
+        except OSError as error:
+            warn(f"no more checkpoints: {error}")
+            self.every = math.inf
 
     def save(self, stage: str, done: int, sums: Sums) -> None:
         """Write to a temporary name and rename."""
@@ -112,10 +123,12 @@ class Checkpoint:
         arrays = {name: value for name, value in saved.items() if isinstance(value, np.ndarray)}
         numbers = {name: value for name, value in saved.items() if not isinstance(value, np.ndarray)}
         content = {"done": done, "numbers": numbers, "digest": _digest(done, numbers, arrays)}
-        head = json.dumps({"key": self.key, **content}).encode()
+        seconds = self.spent + time.monotonic() - self._begun
+        head = json.dumps({"key": self.key, "seconds": seconds, **content}).encode()
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, head=np.frombuffer(head, np.uint8), **arrays)
         path = self._path(stage)
+        self._stages.add(stage)
         temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         try:
             temporary.write_bytes(buffer.getbuffer())
@@ -131,6 +144,6 @@ class Checkpoint:
         self.kept.pop(stage, None)
 
     def clear(self) -> None:
-        """The task is done."""
-        for path in self.folder.glob("checkpoint-*.npz"):
-            path.unlink(missing_ok=True)
+        """The task is done: remove what it wrote, and nothing else."""
+        for stage in self._stages:
+            self._path(stage).unlink(missing_ok=True)

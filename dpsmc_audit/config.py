@@ -248,14 +248,14 @@ class Config:
 
     def inputs(self) -> dict[str, str]:
         """What the result depends on beside the parameters: digests of the files and of the modules that are named."""
-        from dpsmc_audit.resume import content_of
-        from dpsmc_audit.targets import module_file
+        from dpsmc_audit.resume import content_of, module_content
 
         files = {"sequence": self.sequence, "formula_file": self.formula_file, "model_path": self.model.path}
         modules = {"sampler": self.sampler, "model_target": self.model.target}
         found = {name: Path(path) for name, path in files.items() if path is not None}
-        found |= {name: module_file(target) for name, target in modules.items() if target is not None}
-        return {name: content_of(path) for name, path in found.items()}
+        digests = {name: content_of(path) for name, path in found.items()}
+        digests |= {name: module_content(target) for name, target in modules.items() if target is not None}
+        return digests | ({"study": "table1"} if self.study == "table1" else {})  # it adds the paper's numbers
 
     def parameters(self) -> dict[str, Any]:
         """What the result depends on: not the backend."""

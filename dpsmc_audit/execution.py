@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal, Protocol, TypeVar
@@ -71,6 +72,11 @@ class Execution:
         require(known, f"backend.block_size must lie in [1, 2^20], got {size}")
         given = self.address is None or self.backend == "dask"
         require(given, f"backend.address is for backend=dask, got backend={self.backend}")
+
+    @property
+    def spent(self) -> float:
+        """Seconds of earlier attempts that this one goes on from."""
+        return 0.0 if self.checkpoint is None else self.checkpoint.spent
 
     def told_after(self, offset: int) -> Callable[[int], None] | None:
         """Progress of a part that begins after so many."""
@@ -165,10 +171,12 @@ def accumulate(
                 checkpoint.offer(stage, done, sums)
     except KeyboardInterrupt:
         if checkpoint is not None and not adding and done > begun:
-            checkpoint.save(stage, done, sums)
+            with suppress(OSError):
+                checkpoint.save(stage, done, sums)
         raise
     if checkpoint is not None and checkpoint.kept.get(stage, done) != done:
-        checkpoint.save(stage, done, sums)  # another stage follows, and may be interrupted
+        with suppress(OSError):
+            checkpoint.save(stage, done, sums)  # another stage follows, and may be interrupted
 
 
 # --- dask -----------------------------------------------------------------------------------------------------------
@@ -202,11 +210,11 @@ def _connected(address: str | None, workers: int) -> Any:
         import distributed
     except ImportError as error:
         raise ParameterError("backend=dask needs dask: pip install 'dpsmc-audit[dask]'") from error
-    from dpsmc_audit.provenance import code_version
+    from dpsmc_audit.provenance import environment
 
     package: Any = distributed
     if address is None:
-        cluster = package.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=40)
+        cluster = package.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=40)
         client = package.Client(cluster)
     else:
         try:
@@ -214,6 +222,10 @@ def _connected(address: str | None, workers: int) -> Any:
         except (OSError, TimeoutError, ValueError) as error:
             raise ParameterError(f"backend.address={address}: no dask scheduler answers there ({error})") from error
     client.wait_for_workers(1, timeout=30)
-    others = set(client.run(code_version).values()) - {code_version()}
-    require(not others, f"backend=dask: workers run another version of this package ({', '.join(sorted(others))})")
+    others = set(client.run(environment).values()) - {environment()}
+    if others:
+        client.close()
+        raise ParameterError(
+            f"backend=dask: workers run other versions: {'; '.join(sorted(others))}, not {environment()}"
+        )
     return client

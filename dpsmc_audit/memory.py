@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -9,6 +10,13 @@ from pathlib import Path
 from dpsmc_audit.sprt import ParameterError
 
 __all__ = ["NoRoomError", "available", "require_room"]
+
+
+_GROUPS = (
+    ("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
+    ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
+"""Where version 2 and version 1 of control groups tell the limit of a container, its use, and the cache in it."""
 
 
 class NoRoomError(ParameterError):
@@ -20,11 +28,8 @@ def available() -> float:
     found = [float(sys.maxsize)]
     with suppress(OSError, ValueError, IndexError):
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        found.append(1024.0 * next(float(line.split()[1]) for line in lines if line.startswith("MemAvailable:")))
-    with suppress(OSError, ValueError):
-        group = Path("/sys/fs/cgroup")
-        limit, used = ((group / f"memory.{name}").read_text(encoding="ascii") for name in ("max", "current"))
-        found.append(float(limit) - float(used))  # "max" is no number: there is no limit
+        found += [1024.0 * float(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
+    found += [_left_in_group(*names) for names in _GROUPS]
     with suppress(ImportError, OSError, ValueError, IndexError):
         import resource
 
@@ -33,6 +38,16 @@ def available() -> float:
         if limit_here != resource.RLIM_INFINITY:
             found.append(float(limit_here - pages * resource.getpagesize()))
     return max(min(found), 0.0)
+
+
+def _left_in_group(folder: str, limit: str, used: str, cache: str) -> float:
+    """What a control group may still take; caches of files make room when they must."""
+    with suppress(OSError, ValueError):  # "max" is no number: there is no limit
+        group = Path(folder)
+        most, now = (float((group / name).read_text(encoding="ascii")) for name in (limit, used))
+        rows = [line.split() for line in (group / "memory.stat").read_text(encoding="ascii").splitlines()]
+        return most - now + sum(float(value) for name, value in rows if name == cache)
+    return math.inf
 
 
 def require_room(need: float, what: str) -> None:

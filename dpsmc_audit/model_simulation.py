@@ -7,6 +7,7 @@ of the seed, i and j.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -74,7 +75,8 @@ class Streams:
 
     @property
     def seconds_per_sample(self) -> float:
-        return self.seconds / max(self.drawn, 1)
+        """nan if none was drawn: all runs were there already."""
+        return self.seconds / self.drawn if self.drawn else math.nan
 
 
 @lru_cache(maxsize=1)

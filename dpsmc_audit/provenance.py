@@ -7,10 +7,11 @@ import json
 import platform
 import subprocess
 from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-__all__ = ["code_version", "digest", "fingerprint", "provenance"]
+__all__ = ["code_version", "digest", "environment", "fingerprint", "provenance"]
 
 PACKAGE = Path(__file__).parent
 
@@ -39,6 +40,13 @@ def _commit() -> str | None:
     return found.stdout.strip() or None
 
 
+@lru_cache(maxsize=1)
+def environment() -> str:
+    """All code that numbers come from: the package's own and that of its libraries."""
+    libraries = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "scipy"))
+    return f"dpsmc_audit {code_version()}, {libraries}, python {platform.python_version()}"
+
+
 def provenance(seed: int | None, steps: int | None) -> dict[str, Any]:
     """For ``result.json``; `steps` are the samples that were simulated."""
     import numba
@@ -65,4 +73,4 @@ def digest(value: Any) -> str:
 
 def fingerprint(parameters: dict[str, Any], inputs: dict[str, str]) -> str:
     """Of all that a result depends on: its parameters with the seed, the files it reads, and the code."""
-    return digest({"parameters": parameters, "inputs": inputs, "code": code_version()})
+    return digest({"parameters": parameters, "inputs": inputs, "code": environment()})

@@ -9,26 +9,43 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
+from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from dpsmc_audit.notes import warn
 from dpsmc_audit.provenance import digest
-from dpsmc_audit.report.files import FAILED, KEPT_NOTE, RESULT, read_json, strict
+from dpsmc_audit.report.files import RESULT, read_json, strict
+from dpsmc_audit.targets import module_file
 
-__all__ = ["KEPT", "clean", "content_of", "fingerprint_in", "seal", "set_aside", "take_over"]
+__all__ = [
+    "KEPT",
+    "clean",
+    "content_of",
+    "files_in",
+    "fingerprint_in",
+    "module_content",
+    "seal",
+    "set_aside",
+    "take_over",
+]
 
 KEPT = ".kept"
 """Where results of an earlier sweep in the same folder wait for the points that they belong to."""
-STALE = (RESULT, FAILED, KEPT_NOTE, "partial.json", "report.html")
-"""Files of an older run, which a new one would seem to have made."""
+BEFORE = "result.before.json"
+"""The result of an older run in the same folder."""
+OURS = re.compile(r"failed\.txt|kept\.txt|partial\.json|\.[\w.-]+\.\d+\.tmp")
+"""Notes of an older run, and what a killed one was writing."""
 
 
-def seal(result: dict[str, Any], fingerprint: str) -> dict[str, Any]:
-    """The result with its fingerprint and the digest of everything in it."""
-    made = strict({**result, "provenance": {**result["provenance"], "fingerprint": fingerprint}})
+def seal(result: dict[str, Any], fingerprint: str, files: Sequence[str] = ()) -> dict[str, Any]:
+    """The result with its fingerprint, the files that belong to it and the digest of everything in it."""
+    known = {**result["provenance"], "fingerprint": fingerprint, "files": list(files)}
+    made = strict({**result, "provenance": known})
     made["provenance"]["digest"] = digest(made)
     return made  # type: ignore[no-any-return]
 
@@ -56,40 +73,77 @@ def fingerprint_in(folder: Path, quietly: bool = False) -> str | None:
 
 
 def set_aside(sweep: Path) -> None:
-    """Before a sweep: move the results of numbered points to where any point can find its own by its fingerprint."""
-    folders = [path for path in sweep.iterdir() if path.name.isdigit()] if sweep.is_dir() else []
+    """Before a sweep: move the results of its points to where any point can find its own by its fingerprint."""
+    folders = [path for path in sweep.iterdir() if path.is_dir() and path.name != KEPT] if sweep.is_dir() else []
     for folder in sorted(folders):
         fingerprint = fingerprint_in(folder, quietly=True)  # the point that comes there will say it
-        if fingerprint is not None and not (sweep / KEPT / fingerprint).exists():
-            (sweep / KEPT).mkdir(exist_ok=True)
-            os.replace(folder, sweep / KEPT / fingerprint)
+        if fingerprint is None:
+            continue
+        place = sweep / KEPT / fingerprint
+        if fingerprint_in(place, quietly=True) == fingerprint:
+            continue
+        shutil.rmtree(place, ignore_errors=True)  # copied elsewhere before an earlier sweep was killed
+        place.parent.mkdir(exist_ok=True)
+        os.replace(folder, place)
 
 
 def take_over(folder: Path, sweep: Path, fingerprint: str) -> bool:
-    """Whether the result of this point is in its folder now, from an earlier sweep.
+    """Whether the result of this point is in its folder now, from an earlier sweep, with all files that it names.
 
-    The result itself is moved last, so that at any moment one of the two places has all files.
+    The result itself is moved last, so that at any moment one of the two places has everything.
     """
-    if fingerprint_in(folder) == fingerprint:
+    if fingerprint_in(folder) == fingerprint and _all_there(folder):
         return True
     waiting = sweep / KEPT / fingerprint
-    if fingerprint_in(waiting) != fingerprint:
+    if fingerprint_in(waiting) != fingerprint or not _all_there(waiting):
         return False
     clean(folder)
     for path in waiting.iterdir():
-        if path.name != RESULT and path.is_file() and path.suffix not in (".log", ".tmp"):
-            shutil.copy2(path, folder / path.name)
+        if path.name != RESULT:
+            _copy(path, folder)
     os.replace(waiting / RESULT, folder / RESULT)
     shutil.rmtree(waiting, ignore_errors=True)
     return True
 
 
+def _all_there(folder: Path) -> bool:
+    return all((folder / name).exists() for name in read_json(folder / RESULT)["provenance"].get("files", []))
+
+
+def _copy(path: Path, folder: Path) -> None:
+    """A file or a folder, whoever made it; beside one of the same name, such as the log of today."""
+    place = folder / path.name
+    if os.path.lexists(place):
+        place = folder / f"{path.stem}.before{path.suffix}"
+    if path.is_dir() and not path.is_symlink():
+        shutil.copytree(path, place, symlinks=True, dirs_exist_ok=True)
+    else:
+        shutil.copy2(path, place, follow_symlinks=False)
+
+
+def files_in(folder: Path) -> list[str]:
+    """What a run has written, but for its log."""
+    names = (path.name for path in folder.iterdir() if path.suffix in (".csv", ".png", ".html"))
+    return sorted(names)
+
+
 def clean(folder: Path) -> None:
-    """Remove what an older run left, but for checkpoints, which know what they are of."""
-    for name in STALE:
-        (folder / name).unlink(missing_ok=True)
-    for path in folder.glob(".*.tmp"):
-        path.unlink(missing_ok=True)
+    """Make room for a new run: what it would seem to have made is removed, a result of ours is put by.
+
+    Files that we did not make are left alone; so are checkpoints, which know what they are of.
+    """
+    if fingerprint_in(folder, quietly=True) is not None:
+        os.replace(folder / RESULT, folder / BEFORE)
+        (folder / "report.html").unlink(missing_ok=True)
+    for path in folder.iterdir():
+        if OURS.fullmatch(path.name):
+            path.unlink(missing_ok=True)
+
+
+@lru_cache
+def module_content(target: str) -> str:
+    """A digest of the file of a user's module, as it was when this process first asked: it is imported once."""
+    return content_of(module_file(target))
 
 
 def content_of(path: Path) -> str:

@@ -213,5 +213,5 @@ def simulate(
     draw_block(test, mechanism, p_phi, 0, 1, seed=seed, max_steps=1, kernel=kernel)  # compiled before the clock starts
     total, started = Total(), time.perf_counter()
     accumulate(work, lambda done: cut(runs, size, done), total, execution, "runs")
-    seconds, exact = time.perf_counter() - started, exact_characteristics(test, mechanism, p_phi)
+    seconds, exact = time.perf_counter() - started + execution.spent, exact_characteristics(test, mechanism, p_phi)
     return Simulation(test, mechanism, p_phi, total.tally, confidence, exact, seconds)

@@ -193,6 +193,36 @@ def test_in_batches_all_but_the_bootstrap_is_the_same(monkeypatch: pytest.Monkey
     assert (one.verdict, one.gap, one.by_chance) == (three.verdict, three.gap, three.by_chance)
 
 
+def stuck(x: int, runs: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """A sampler with a seed of its own."""
+    own = np.random.default_rng([runs, x])
+    return own.integers(0, 99, runs), own.integers(0, 2, runs)
+
+
+def test_a_sampler_that_repeats_itself_is_noticed_after_an_interruption_too(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        audit_mechanism(stuck, 1.0, runs=250, execution=interrupted_after(1, Checkpoint(tmp_path, "key"), None))
+    with pytest.raises(ParameterError, match="same runs again"):
+        audit_mechanism(stuck, 1.0, runs=250, execution=Execution(checkpoint=Checkpoint(tmp_path, "key")))
+
+
+def test_times_of_earlier_attempts_count(tmp_path: Path) -> None:
+    first = Checkpoint(tmp_path, "key")
+    first.spent = 1000.0
+    first.save("runs", 0, Sum())
+    way = Execution(checkpoint=Checkpoint(tmp_path, "key"))
+    accumulate(_sum, lambda done: cut(100, 5, done), Sum(), way, "runs")
+    assert way.spent >= 1000.0
+
+
+def test_a_checkpoint_that_cannot_be_written_ends_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    total = Sum()
+    way = Execution(checkpoint=Checkpoint(tmp_path / "nowhere", "key", every=0.0))
+    accumulate(_sum, lambda done: cut(100, 5, done), total, way, "runs")
+    assert total.total == sum(range(100))
+    assert capsys.readouterr().err.count("no more checkpoints") == 1
+
+
 class Sum:
     """The least that can be accumulated."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ import pytest
 from dpsmc_audit import load_results
 from dpsmc_audit import provenance as module
 from dpsmc_audit.provenance import fingerprint, provenance
-from dpsmc_audit.resume import KEPT, content_of, fingerprint_in, seal
+from dpsmc_audit.report.sweep import locked, tabulate
+from dpsmc_audit.resume import KEPT, content_of, fingerprint_in, module_content, seal
 from tests.command import Run, runner
 
 SWEEP = ["-m", "task=simulate", "hydra.sweep.dir=s"]
@@ -86,7 +88,7 @@ def test_the_backend_is_no_parameter(run: Run, tmp_path: Path) -> None:
 
 def test_other_code_is_computed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     run(*SWEEP, "alpha=0.01,0.02", "runs=300")
-    monkeypatch.setattr(module, "code_version", lambda: "another")
+    monkeypatch.setattr(module, "environment", lambda: "another")
     _, out, _ = run(*SWEEP, "alpha=0.01,0.02", "runs=300")
     assert "already" not in out
 
@@ -113,6 +115,10 @@ def test_other_code_of_a_sampler_is_computed(run: Run, tmp_path: Path, monkeypat
     _, out, _ = run(*sweep)
     assert "2 of them were there already" in out
     (tmp_path / "own_sampler_a.py").write_text(text.format(6))
+    _, out, _ = run(*sweep)
+    assert "2 of them were there already" in out  # this process has the old code, and so would their results
+    module_content.cache_clear()
+    monkeypatch.delitem(sys.modules, "own_sampler_a")
     _, out, _ = run(*sweep)
     assert "already" not in out
 
@@ -172,6 +178,89 @@ def test_custom_folders_of_points_are_kept_too(run: Run, tmp_path: Path) -> None
     assert "2 of them were there already" in out
 
 
+# --- what is not ours -----------------------------------------------------------------------------------------------
+
+
+def test_files_of_others_are_left_alone(run: Run, tmp_path: Path) -> None:
+    names = ("report.html", "checkpoint-1000.npz", ".notes.tmp", "data.csv", "result.json")
+    for name in names:
+        (tmp_path / name).write_text("mine")
+    assert run("task=simulate", "runs=-1", "hydra.run.dir=.")[0] == 2
+    assert run("task=simulate", "runs=200", "hydra.run.dir=.")[0] == 0
+    assert [name for name in names if (tmp_path / name).read_text() != "mine"] == ["result.json"]
+
+
+def test_a_result_in_the_way_is_put_by(run: Run, tmp_path: Path) -> None:
+    run("task=simulate", "runs=300", "hydra.run.dir=a")
+    first = (tmp_path / "a" / "result.json").read_bytes()
+    assert run("task=simulate", "runs=-1", "hydra.run.dir=a")[0] == 2
+    assert (tmp_path / "a" / "result.json").read_bytes() == first
+    run("task=simulate", "runs=301", "hydra.run.dir=a")
+    assert (tmp_path / "a" / "result.before.json").read_bytes() == first
+
+
+def test_notes_beside_a_result_move_with_it(run: Run, tmp_path: Path) -> None:
+    run(*SWEEP, "alpha=0.01,0.02", "runs=300")
+    (tmp_path / "s" / "0" / "analysis").mkdir()
+    (tmp_path / "s" / "0" / "analysis" / "notes").write_text("mine")
+    (tmp_path / "s" / "0" / "my.log").write_text("mine")
+    run(*SWEEP, "alpha=0.02,0.01", "runs=300")
+    assert (tmp_path / "s" / "1" / "analysis" / "notes").read_text() == "mine"
+    assert (tmp_path / "s" / "1" / "my.log").read_text() == "mine"
+
+
+def test_a_result_that_lost_its_files_is_computed(run: Run, tmp_path: Path) -> None:
+    sweep = ["-m", "engine=exact", "hydra.sweep.dir=s", "epsilon=0.05,0.1"]
+    run(*sweep)
+    (tmp_path / "s" / "0" / "histogram.csv").unlink()
+    _, out, _ = run(*sweep)
+    assert "1 of them were there already" in out
+    assert (tmp_path / "s" / "0" / "histogram.csv").exists()
+
+
+def test_the_remains_of_a_killed_move_are_no_result(run: Run, tmp_path: Path) -> None:
+    run(*SWEEP, "alpha=0.01,0.02", "runs=300")
+    known = fingerprint_in(tmp_path / "s" / "0")
+    (tmp_path / "s" / KEPT / f"{known}").mkdir(parents=True)
+    _, out, _ = run(*SWEEP, "alpha=0.02,0.01", "runs=300")
+    assert "2 of them were there already" in out
+
+
+@pytest.mark.parametrize("more", ["hydra.sweep.subdir=p${hydra.job.num}", "hydra.job.chdir=true"])
+def test_points_are_known_however_their_folders_are_named(run: Run, tmp_path: Path, more: str) -> None:
+    run(*SWEEP, "alpha=0.01,0.02", "runs=300", more)
+    _, out, _ = run(*SWEEP, "alpha=0.02,0.01", "runs=300", more)
+    assert "2 of them were there already" in out
+
+
+def test_the_papers_numbers_need_their_study(run: Run, tmp_path: Path) -> None:
+    """Points of the same parameters, but without the columns of Table 1."""
+    keys = ["alpha=0.01", "delta=0.01", "epsilon=0.01,0.05", "runs=200", "p_phi=0.84", "hydra.sweep.dir=s"]
+    run("-m", "task=simulate", *keys)
+    _, out, _ = run("+sweep=table1", *keys)
+    assert "already" not in out
+    assert "1350" in (tmp_path / "s" / "table.csv").read_text()
+    assert "2 results of other parameters or versions are in s/.kept" in out
+
+
+def test_one_sweep_at_a_time_in_a_folder(run: Run, tmp_path: Path) -> None:
+    with locked(tmp_path / "s"):
+        code, _, err = run(*SWEEP, "alpha=0.01,0.02", "runs=300")
+    assert (code, err) == (2, "error: another sweep is under way in s\n")
+    assert run(*SWEEP, "alpha=0.01,0.02", "runs=300")[0] == 0
+
+
+def test_a_table_without_all_of_its_points_is_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert not tabulate(tmp_path, None, 0.0, points=[("alpha=0.01",), ("alpha=0.02",)])
+    assert "failed: 2 of 2 points have no result" in capsys.readouterr().err
+
+
+def test_warnings_are_repeated_with_a_kept_point(run: Run) -> None:
+    sweep = [*SWEEP, "alpha=0.01,0.02", "runs=300", "p_phi=0.735"]
+    assert run(*sweep)[2].count("Assumption 1") == 2
+    assert run(*sweep)[2].count("Assumption 1") == 2
+
+
 # --- provenance -----------------------------------------------------------------------------------------------------
 
 
@@ -180,7 +269,7 @@ def test_provenance_says_what_made_a_result_and_nothing_of_the_machine(run: Run,
     text = (tmp_path / "a" / "result.json").read_text()
     made: dict[str, Any] = json.loads(text)["provenance"]
     assert set(made) == {
-        *("version", "commit", "code", "python", "numpy", "numba", "seed", "steps", "fingerprint", "digest")
+        *("version", "commit", "code", "python", "numpy", "numba", "seed", "steps", "fingerprint", "files", "digest")
     }
     assert made["seed"] == 7
     assert made["steps"] > 300
@@ -200,7 +289,7 @@ def test_a_fingerprint_is_of_parameters_inputs_and_code(tmp_path: Path, monkeypa
     one = fingerprint({"a": 1}, {})
     assert one == fingerprint({"a": 1}, {})
     assert len({one, fingerprint({"a": 2}, {}), fingerprint({"a": 1}, {"path": "x"})}) == 3
-    monkeypatch.setattr(module, "code_version", lambda: "another")
+    monkeypatch.setattr(module, "environment", lambda: "another")
     assert fingerprint({"a": 1}, {}) != one
     assert content_of(tmp_path / "nowhere") == content_of(tmp_path)
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -33,6 +34,8 @@ __all__ = ["BlackBoxAudit", "Sampler", "SamplerError", "audit_mechanism"]
 
 IntArray = NDArray[np.int64]
 FIRST_BLOCK, LARGEST_BLOCK = 64, 65_536
+_ONE_AT_A_TIME = Lock()
+"""A user's function need not bear to be called twice at once, also not by the threads of a worker."""
 
 
 class Sampler(Protocol):
@@ -154,7 +157,8 @@ def _drawn(sampler: Sampler, name: str, x: int, runs: int, seed: int, block: int
     call = f"sampler {name}, called with x={x}, runs={runs} (block {block})"
     rng = np.random.default_rng([seed, x, block])
     try:
-        result = sampler(x, runs, rng)
+        with _ONE_AT_A_TIME:
+            result = sampler(x, runs, rng)
     except (Exception, SystemExit) as error:
         raise SamplerError(f"{call} raised {said(error)}") from error
     pair = result if isinstance(result, (tuple, list)) and len(result) == 2 else None
@@ -228,11 +232,13 @@ class _Evidence(Gathered):
         return super().add(shuffled)
 
     def saved(self) -> Saved:
-        return super().saved() | {"blocks": self.blocks}
+        before = {} if self._before is None else {"before_1": self._before.one, "before_0": self._before.zero}
+        return super().saved() | {"blocks": self.blocks} | before
 
     def restore(self, saved: Saved) -> None:
+        blocks, before = int(saved["blocks"]), (np.asarray(saved[f"before_{x}"], np.int64) for x in (1, 0))
         super().restore(saved)
-        self.blocks = int(saved["blocks"])
+        self.blocks, self._before = blocks, Outcomes(*before)
 
 
 def audit_mechanism(
@@ -290,7 +296,9 @@ def audit_mechanism(
         claim = (claimed_epsilon, claimed_delta, confidence)
         verdict = bounded_verdict(parts, *claim, method, floor) if bets is None else bets.verdict(floor)
         seen = Histogram.of(*parts.part(0, 1, 2))
-        return BlackBoxAudit(known, *claim, method, evidence.runs, verdict, seen, time.perf_counter() - started)
+        return BlackBoxAudit(
+            known, *claim, method, evidence.runs, verdict, seen, time.perf_counter() - started + execution.spent
+        )
 
     if execution.backend == "threads":
         execution = replace(execution, backend="serial")  # a user's function need not bear to be called twice at once

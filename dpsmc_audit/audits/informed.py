@@ -205,7 +205,7 @@ def audit_informed(
         leakage=leakage,
         averages=averages,
         oscillating=made,
-        seconds=time.perf_counter() - started,
+        seconds=time.perf_counter() - started + execution.spent,
     )
 
 

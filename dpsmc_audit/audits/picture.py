@@ -34,11 +34,15 @@ BATCH = 65_536
 REPLICATES, TOGETHER = 200, 10
 """Of the bootstrap; so many at once are one product of matrices."""
 SIMULATED = 2000
+_CELLS = 1 << 21
+"""Of simulated bins at a time."""
 
 
 def bytes_needed(draws: int, bins: int) -> float:
     """Sums of a batch, as integers and floating-point numbers, and the replicates of every bin with their quantiles."""
-    return (2.0 * GROUPS + 4.0 * TOGETHER) * 8.0 * 2 * min(draws, BATCH) + 5.0 * 8.0 * REPLICATES * bins
+    return (
+        (2.0 * GROUPS + 4.0 * TOGETHER) * 8.0 * 2 * min(draws, BATCH) + 10.0 * 8.0 * REPLICATES * bins + 64.0 * _CELLS
+    )
 
 
 class Picture:
@@ -172,13 +176,15 @@ def outside_by_chance(law: ExpectedLaw, draws: int, epsilon: float, seed: int) -
     with np.errstate(invalid="ignore"):
         fair = np.abs(log_ratio(p1, p0)) <= epsilon + 1e-6
     rng = np.random.default_rng([seed, 4])
-    shape = (SIMULATED, int(fair.sum()))
-    common = rng.poisson(draws * both[fair], shape)
-    one = common + rng.poisson(draws * np.maximum(p1 - both, 0.0)[fair], shape)
-    zero = common + rng.poisson(draws * np.maximum(p0 - both, 0.0)[fair], shape)
-    with np.errstate(invalid="ignore"):
-        outside = np.abs(log_ratio(one.astype(np.float64), zero.astype(np.float64))) > epsilon
-    return float(outside.sum() / SIMULATED)
+    means = [draws * np.maximum(p, 0.0)[fair] for p in (both, p1 - both, p0 - both)]
+    rows, outside = max(_CELLS // max(int(fair.sum()), 1), 1), 0
+    for first in range(0, SIMULATED, rows):
+        shape = (min(rows, SIMULATED - first), int(fair.sum()))
+        common, one, zero = (rng.poisson(mean, shape) for mean in means)
+        with np.errstate(invalid="ignore"):
+            ratio = np.abs(log_ratio((common + one).astype(np.float64), (common + zero).astype(np.float64)))
+            outside += int(np.count_nonzero(ratio > epsilon))
+    return outside / SIMULATED
 
 
 def _of_averages(name: str) -> str:

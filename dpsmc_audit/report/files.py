@@ -13,7 +13,7 @@ from dpsmc_audit.sprt import ParameterError, regular, require
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["load_results", "read_json", "strict", "write_json", "write_text"]
+__all__ = ["load_results", "near", "read_json", "strict", "write_json", "write_text"]
 
 RESULT = "result.json"
 """The last file of a run: where it is, all others are."""
@@ -21,6 +21,11 @@ FAILED = "failed.txt"
 """A job of a sweep that fails leaves its overrides and one line here, instead of a result."""
 KEPT_NOTE = "kept.txt"
 """A job of a sweep whose result was there already leaves its overrides here."""
+
+
+def near(folder: Path) -> Path:
+    """As seen from here, if it is below."""
+    return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
 
 
 def write_text(path: Path, text: str) -> None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from hydra.core.global_hydra import GlobalHydra
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
-from dpsmc_audit.report.files import FAILED, KEPT_NOTE, RESULT, read_json, write_text
+from dpsmc_audit.report.files import FAILED, KEPT_NOTE, RESULT, near, read_json, write_text
 from dpsmc_audit.report.page_sweep import write_sweep_report
 from dpsmc_audit.report.progress import Points
 from dpsmc_audit.report.tables import (
@@ -32,21 +32,35 @@ from dpsmc_audit.report.tables import (
     varying,
 )
 from dpsmc_audit.resume import KEPT, fingerprint_in, set_aside
+from dpsmc_audit.sprt import ParameterError
 
 __all__ = ["SweepTable", "finish_interrupted", "interrupted_sweep"]
 
 _running: dict[str, Any] = {}
+_held: list[IO[str]] = []
+
+
+def _release() -> None:
+    """The sweep is over."""
+    _running.clear()
+    while _held:
+        lock = _held.pop()
+        Path(lock.name).unlink(missing_ok=True)
+        lock.close()
 
 
 class SweepTable(Callback):
     """Hydra callback: remembers where the sweep goes, and joins its results when it ends."""
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
-        folder = Path(config.hydra.sweep.dir)
-        _running.update(folder=folder, study=config.get("study"), started=time.time())
+        folder = Path(config.hydra.sweep.dir).absolute()
+        lock = locked(folder)
+        started = os.fstat(lock.fileno()).st_mtime  # by the clock of the disk, which may be another machine's
+        _held.append(lock)
+        _running.update(folder=folder, study=config.get("study"), started=started)
         _running["given"] = list(config.hydra.overrides.task)
         set_aside(folder)
-        self._composed = _compose_once()
+        self._composed = _running["points"] = _compose_once()
         self._points = Points()
 
     def on_job_start(self, config: DictConfig, **kwargs: Any) -> None:
@@ -59,9 +73,10 @@ class SweepTable(Callback):
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         self._points.close()
-        if not tabulate(**_running):
+        complete = tabulate(**_running)
+        _release()
+        if not complete:
             raise SystemExit(1)
-        _running.clear()
 
 
 def _compose_once() -> set[tuple[str, ...]]:
@@ -144,7 +159,14 @@ def _say_estimate(row: dict[str, Any]) -> None:
         print(f"p_phi estimated as {row['p_phi']:.4f} {ends}; exact means at that estimate and at its ends")
 
 
-def tabulate(folder: Path, study: str | None, started: float, given: Sequence[str] = (), drawn: bool = True) -> bool:
+def tabulate(
+    folder: Path,
+    study: str | None,
+    started: float,
+    given: Sequence[str] = (),
+    points: Collection[tuple[str, ...]] = (),
+    drawn: bool = True,
+) -> bool:
     """Write and print the table of the finished jobs and name the failed ones; True if there are none."""
     results, kept = _results(folder, started)
     rows = [flatten(read_json(path)) for path in results]
@@ -156,15 +178,43 @@ def tabulate(folder: Path, study: str | None, started: float, given: Sequence[st
             _say_estimate(rows[0])
         if any(row.get("distance") is not None for row in rows):
             print("distance: paper minus exact in standard errors of the paper's 10^4 runs, beyond rounding; * above 3")
-        print(f"{len(rows)} results in {folder}")
+        print(f"{len(rows)} results in {near(folder)}")
     if kept:
         print(f"{len(kept)} of them were there already:")
-        with suppress(OSError):  # results of other parameters stay
-            (folder / KEPT).rmdir()
     for path in kept:
         print(f"  {path.parent.name}: {path.read_text(encoding='utf-8').strip()}")
     for line in failed:
         print(f"failed: {line}", file=sys.stderr)
+    _say_others(folder)
     if rows and drawn:
         write_sweep_report(folder, study, list(zip(results, rows, strict=True)), failed, given)
-    return not failed
+    lacking = len(points) - len(rows) - len(failed)
+    if lacking > 0 and drawn:
+        print(f"failed: {lacking} of {len(points)} points have no result", file=sys.stderr)
+    return not failed and lacking <= 0
+
+
+def _say_others(folder: Path) -> None:
+    """Results that were in the folder and belong to no point of this sweep."""
+    with suppress(OSError):
+        (folder / KEPT).rmdir()  # if there are none
+    others = len(list((folder / KEPT).iterdir())) if (folder / KEPT).is_dir() else 0
+    if others:
+        print(f"{others} results of other parameters or versions are in {near(folder / KEPT)}")
+
+
+def locked(folder: Path) -> IO[str]:
+    """A file that one sweep at a time holds in its folder; it goes with the process."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = (folder / ".lock").open("w", encoding="utf-8")
+    try:
+        import fcntl
+
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except ImportError:  # no such locks on this system
+        pass
+    except OSError as error:
+        lock.close()
+        raise ParameterError(f"another sweep is under way in {near(folder)}") from error
+    os.utime(lock.fileno())
+    return lock
