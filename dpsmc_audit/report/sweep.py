@@ -54,7 +54,11 @@ class SweepTable(Callback):
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         folder = Path(config.hydra.sweep.dir).absolute()
-        lock = locked(folder)
+        try:
+            lock = locked(folder)
+        except ParameterError as error:  # raised, Hydra would put its own words before ours
+            print(f"error: {error}", file=sys.stderr)
+            raise SystemExit(2) from error
         started = os.fstat(lock.fileno()).st_mtime  # by the clock of the disk, which may be another machine's
         _held.append(lock)
         _running.update(folder=folder, study=config.get("study"), started=started)
