@@ -142,7 +142,8 @@ def _line(error: BaseException) -> str:
     text = text.replace("LexerNoViableAltException:", "cannot read the override")  # Hydra shows its parser's exception
     cause = error.__cause__
     lines = [*text.splitlines(), *(f"{cause}".splitlines()[:1] if isinstance(cause, OmegaConfBaseException) else [])]
-    return " ".join(line.strip() for line in lines if line.strip(" ^"))
+    told_in_one = " ".join(line.strip() for line in lines if line.strip(" ^"))
+    return told_in_one.encode("utf-8", "backslashreplace").decode()  # bytes that are no text can be part of a message
 
 
 def _of_hydra(error: BaseException) -> bool:

@@ -121,6 +121,13 @@ def test_a_point_listed_twice_is_run_twice_and_one_run_has_no_interval(run: Run,
     assert (tmp_path / "s" / "table.png").exists()
 
 
+def test_a_point_that_fails_over_bytes_that_are_no_text_is_named(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_bytes(b"\xff\x1ea,b\n1,2\n")
+    code, _, err = run("-m", "task=estimate", "model=recorded", "model.path=x.csv", "model.column=ok", "seed=1,2")
+    assert code == 1
+    assert err.count("has no column 'ok'") == len(err.splitlines()) == 2
+
+
 def test_a_foreign_result_among_the_points_is_not_in_the_table(run: Run, tmp_path: Path) -> None:
     (tmp_path / "s" / "7").mkdir(parents=True)
     (tmp_path / "s" / "7" / "result.json").write_text('{"parameters": {"task": "sim')

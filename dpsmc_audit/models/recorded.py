@@ -222,7 +222,7 @@ class Recorded:
 
     def _places(self, header: list[str]) -> list[int]:
         for name in self._columns or []:
-            known = ", ".join(header) or "none"
+            known = ", ".join(f"{column[:40]!r}"[1:-1] for column in header[:20]) or "none"
             if header.count(name) != 1:
                 what = "has no column" if name not in header else "has several columns"
                 raise SourceError(f"{self.path} {what} {name!r}", f" (its columns: {known})")

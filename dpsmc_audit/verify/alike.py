@@ -36,14 +36,14 @@ class Alike:
 
     @classmethod
     def of(cls, test: Sprt, mechanism: Mechanism, bit: int, length: int) -> Alike:
-        step, bound = (test.s_plus, test.b_up) if bit else (test.s_minus, test.b_low)
+        along, back, bound = (test.s_plus, test.s_minus, test.b_up) if bit else (test.s_minus, test.s_plus, test.b_low)
         lowest, room = lowest_record(test, mechanism), float(mechanism.survival(test.no_room))
-        excess = np.arange(length + 1.0) * step - bound
+        steps = np.arange(length + 1.0)  # positions from counts, as everywhere in the suite: ties stay ties
 
         def running(excess: FloatArray) -> FloatArray:
             return np.where(excess > lowest, np.minimum(mechanism.survival(excess), room), room)
 
-        line, moved = running(excess), running(excess - test.step_sum)
+        line, moved = running(steps * along - bound), running((steps - 1.0) * along - back - bound)
         line[0] = moved[0] = room
         return cls(test, mechanism, bit, line, moved)
 
@@ -77,19 +77,19 @@ class Alike:
         >>> test = Sprt(p=0.73, delta=0.03, alpha=0.05)
         >>> found = Alike.of(test, Exponential.private(test, 0.1), 1, 3000).deltas([1, 100], [0.1])
         >>> np.round(found[:, 0], 4).tolist()
-        [0.0929, 0.0]
+        [0.0926, 0.0171]
         """
-        return np.array([self._each(entries, math.exp(min(epsilon, 700.0))) for epsilon in epsilons]).T
+        return np.array([self._each(entries, epsilon) for epsilon in epsilons]).T
 
-    def _each(self, entries: Sequence[int], times: float) -> list[float]:
+    def _each(self, entries: Sequence[int], epsilon: float) -> list[float]:
         mass, other = (-np.diff(running, append=0.0) for running in (self.line, self.moved))
-        forth, back = (_sums_from(p - times * q) for p, q in ((mass, other), (other, mass)))
+        forth, back = (_sums_from(_above(p, q, epsilon)) for p, q in ((mass, other), (other, mass)))
         found = []
         for entry in entries:
             if not self._one_bound_only(entry):
                 data = np.full(self.length, self.bit, np.int8)
                 law = given_sequence(self.test, self.mechanism, data, [entry])
-                found.append(max(_over(law.p1, law.p0, times), _over(law.p0, law.p1, times)))
+                found.append(law.profile(np.array([epsilon])).at(epsilon))
                 continue
             end = min(entry + self._between, self.length)
             running = np.minimum(self.line[entry - 1], self.moved[entry : end + 1])
@@ -98,14 +98,16 @@ class Alike:
                 near = np.append(near, running[-1])
             same = mass[entry - 1 : entry - 1 + near.size]
             rest = entry - 1 + near.size
-            found.append(max(_over(same, near, times) + forth[rest], _over(near, same, times) + back[rest]))
+            ahead, behind = (float(_above(p, q, epsilon).sum()) for p, q in ((same, near), (near, same)))
+            found.append(max(ahead + forth[rest], behind + back[rest]))
         return found
 
 
-def _over(p: FloatArray, q: FloatArray, times: float) -> float:
-    return float(np.maximum(p - times * q, 0.0).sum())
+def _above(p: FloatArray, q: FloatArray, epsilon: float) -> FloatArray:
+    """By how much p exceeds ``exp(epsilon) q``; where that overflows, what q cannot reach at all."""
+    return np.where(q == 0.0, p, 0.0) if epsilon > 700.0 else np.maximum(p - math.exp(epsilon) * q, 0.0)
 
 
 def _sums_from(values: FloatArray) -> FloatArray:
-    """Sums of the positive ones from each place on; beyond the last there is nothing."""
-    return np.append(np.cumsum(np.maximum(values, 0.0)[::-1])[::-1], 0.0)
+    """Sums from each place on; beyond the last there is nothing."""
+    return np.append(np.cumsum(values[::-1])[::-1], 0.0)
