@@ -15,11 +15,6 @@ bench:     ## ratios, slopes, memory and time to a verdict (minutes); benchmarks
 	python -m benchmarks
 table1:    ## Table 1 of the paper
 	python -m dpsmc_audit +sweep=table1
-figures:   ## every figure in figures/ and the reference results behind it
-	python -m experiments.table1
-	python -m experiments.figure1
-	python -m experiments.counterexample
-	python -m experiments.attack
-	python -m experiments.dpsprt
-	python -m experiments.calibration
+figures:   ## every figure in figures/; long studies from their reference results (python -m experiments --recompute: all anew)
+	python -m experiments
 check: lint types test

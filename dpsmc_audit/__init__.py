@@ -18,6 +18,7 @@ _WHERE = {
     "Exponential": "mechanisms",
     "Audit": "audits.expected",
     "audit": "audits.expected",
+    "Execution": "execution",
     "Simulation": "simulation",
     "simulate": "simulation",
     "exact_characteristics": "simulation",
@@ -54,6 +55,7 @@ __all__ = [
     "Audit",
     "BlackBoxAudit",
     "DpSprt",
+    "Execution",
     "Exponential",
     "InformedAudit",
     "Laplace",
@@ -97,6 +99,7 @@ if TYPE_CHECKING:
     from dpsmc_audit.audits.informed import InformedAudit, audit_informed
     from dpsmc_audit.audits.marginal import MarginalAudit, audit_marginal
     from dpsmc_audit.dpsprt import DpSprt
+    from dpsmc_audit.execution import Execution
     from dpsmc_audit.mechanisms import Exponential, Laplace, Law, Mechanism, NoNoise, Truncated
     from dpsmc_audit.notions.informed import draw_pair, given_sequence
     from dpsmc_audit.notions.marginal import marginal_law

@@ -8,6 +8,7 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any, NoReturn
 
 import hydra
@@ -19,6 +20,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from dpsmc_audit.config import Config, read, register
 from dpsmc_audit.interrupts import INTERRUPTED, end_soon_after_interrupt
+from dpsmc_audit.notes import warn
 from dpsmc_audit.provenance import fingerprint
 from dpsmc_audit.report.files import FAILED, KEPT_NOTE, strict
 from dpsmc_audit.sprt import ParameterError, require
@@ -40,6 +42,7 @@ def _run(config: Config, folder: Path, fingerprint: str) -> None:
     """Do the task; write result.json, last of all files; a single run prints its row."""
     from dpsmc_audit.checkpoints import Checkpoint
     from dpsmc_audit.report.files import RESULT, write_json
+    from dpsmc_audit.report.page_audit import write_report
     from dpsmc_audit.report.tables import as_text, flatten
     from dpsmc_audit.resume import seal
     from dpsmc_audit.tasks import run, warnings_for
@@ -51,16 +54,22 @@ def _run(config: Config, folder: Path, fingerprint: str) -> None:
     checkpoint = None if released or every is None else Checkpoint(folder, fingerprint, every)
     _state["checkpoint"] = checkpoint
     result = run(config, folder, replace(execution, checkpoint=checkpoint))
+    notes = warnings_for(config, result)
+    files = write_report(config, folder, result, notes, HydraConfig.get().overrides.task, alone=not _in_sweep())
     write_json(folder / RESULT, result if released else seal(result, fingerprint))
     if checkpoint is not None:
         checkpoint.clear()
-    for note in warnings_for(config, result):
-        log.warning(note)
-        print(f"warning: {_where()}{note}", file=sys.stderr)
+    for note in notes:
+        warn(note, _where())
     if released:
         _show_release(config, result, folder)
     elif not _in_sweep():
-        print(as_text([flatten(result)]))
+        if config.task.name == "audit":
+            from dpsmc_audit.report.terminal import as_table
+
+            print(as_table(result, files))
+        else:
+            print(as_text([flatten(result)]))
         if "sentence" in result:
             print(result["sentence"])
         print(f"result in {folder}")
@@ -84,6 +93,11 @@ def _where() -> str:
     return f"{HydraConfig.get().job.override_dirname}: " if _in_sweep() else ""
 
 
+def _key(config: Config) -> str:
+    """What a result is found again by; a release is never, and its data and code are looked at in one place only."""
+    return "" if config.task.name == "verify" else fingerprint(strict(config.parameters()), config.inputs())
+
+
 @hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
 def _job(composed: DictConfig) -> None:
     """One run, or one job of a sweep, which must not take the others down."""
@@ -94,7 +108,7 @@ def _job(composed: DictConfig) -> None:
     try:
         try:
             config = read(composed, HydraConfig.get().overrides.task)
-            key = fingerprint(strict(config.parameters()), config.inputs())
+            key = _key(config)
         except Exception:
             clean(folder)
             raise
@@ -107,7 +121,10 @@ def _job(composed: DictConfig) -> None:
         log.exception("this run failed")
         if not _in_sweep():
             _stop(error)
-        write_text(folder / FAILED, f"{_where()}{_line(error)}\n")
+        try:
+            write_text(folder / FAILED, f"{_where()}{_line(error)}\n")
+        except OSError as full:  # then no other point could be written either
+            _stop(full)
 
 
 def _stop(error: Exception) -> NoReturn:
@@ -120,14 +137,18 @@ def _stop(error: Exception) -> NoReturn:
 
 def _line(error: BaseException) -> str:
     """One line for the user: Hydra puts the reason into the cause."""
-    text = (
-        f"{error}"
-        if isinstance(error, (ParameterError, HydraException, OSError))
-        else f"{type(error).__name__}: {error}"
-    )
+    told = isinstance(error, (ParameterError, HydraException, OmegaConfBaseException, OSError)) or _of_hydra(error)
+    text = f"{error}" if told else f"{type(error).__name__}: {error}"
+    text = text.replace("LexerNoViableAltException:", "cannot read the override")  # Hydra shows its parser's exception
     cause = error.__cause__
     lines = [*text.splitlines(), *(f"{cause}".splitlines()[:1] if isinstance(cause, OmegaConfBaseException) else [])]
-    return " ".join(line.strip() for line in lines if line.strip())
+    return " ".join(line.strip() for line in lines if line.strip(" ^"))
+
+
+def _of_hydra(error: BaseException) -> bool:
+    """Some of Hydra's refusals are plain exceptions; they are known by where they were raised."""
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    return bool(frames) and f"{frames[-1].f_globals.get('__name__')}".startswith(("hydra.", "omegaconf."))
 
 
 def main() -> None:

@@ -7,17 +7,20 @@ version of the code, is not used.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import logging
 import os
 import time
-import zipfile
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpsmc_audit.notes import warn
+from dpsmc_audit.sprt import regular
 
 __all__ = ["Checkpoint", "Saved", "Sums"]
 
@@ -34,6 +37,16 @@ class Sums(Protocol):
 
     def restore(self, saved: Saved) -> None:
         """Raise `ValueError` or `KeyError`, and change nothing, if that is not a state of these sums."""
+
+
+def _digest(done: int, numbers: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> str:
+    """Of all that is kept: an archive's own checks do not cover its table of contents."""
+    found = hashlib.sha256(json.dumps([done, numbers], sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        found.update(f"\0{name} {array.dtype.str} {array.shape}\0".encode())
+        found.update(array.tobytes())
+    return found.hexdigest()
 
 
 class Checkpoint:
@@ -67,18 +80,22 @@ class Checkpoint:
     def restore(self, stage: str, sums: Sums) -> int:
         """How many runs the sums on disk are of; they are now in `sums`. 0 if there are none that can be used."""
         path = self._path(stage)
-        if not path.exists():
+        if not os.path.lexists(path):
             return 0
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with np.load(io.BytesIO(regular(path).read_bytes()), allow_pickle=False) as file:
                 content = {name: file[name] for name in file.files}
             head = json.loads(bytes(content.pop("head")))
-            if head["key"] != self.key:
-                raise ValueError("it is of other parameters or of another version")
-            done = int(head["done"])
-            sums.restore({**head["numbers"], **content})
-        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
-            log.warning("%s is not used, the task begins anew: %s", path.name, error)
+            known, done = head["key"] == self.key, int(head["done"])
+            if known:
+                if head["digest"] != _digest(head["done"], head["numbers"], content):
+                    raise ValueError("its content was changed")
+                sums.restore({**head["numbers"], **content})
+        except Exception:  # what a damaged archive raises is anybody's guess
+            warn(f"{path.name} is damaged: the task begins anew")
+            return 0
+        if not known:
+            warn(f"{path.name} is of other parameters or of another version: the task begins anew")
             return 0
         self.kept[stage] = done
         log.info("going on from %s: %d done", path.name, done)
@@ -94,7 +111,8 @@ class Checkpoint:
         saved = sums.saved()
         arrays = {name: value for name, value in saved.items() if isinstance(value, np.ndarray)}
         numbers = {name: value for name, value in saved.items() if not isinstance(value, np.ndarray)}
-        head = json.dumps({"key": self.key, "done": done, "numbers": numbers}).encode()
+        content = {"done": done, "numbers": numbers, "digest": _digest(done, numbers, arrays)}
+        head = json.dumps({"key": self.key, **content}).encode()
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, head=np.frombuffer(head, np.uint8), **arrays)
         path = self._path(stage)

@@ -160,11 +160,11 @@ def accumulate(
         for result in execution.map(work, handed_out(), ahead):
             adding = True
             over = sums.add(result)
+            if over:  # interrupted here, it is added again: sums on disk always want more
+                return
             done, adding = ends.popleft(), False
             if progress is not None:
                 progress(done)
-            if over:
-                return
             if checkpoint is not None:
                 checkpoint.offer(stage, done, sums)
     except KeyboardInterrupt:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
+import secrets
 import shutil
 from pathlib import Path
 from typing import Any
 
+from dpsmc_audit.notes import warn
 from dpsmc_audit.provenance import digest
 from dpsmc_audit.report.files import FAILED, KEPT_NOTE, RESULT, read_json, strict
 
@@ -24,8 +25,6 @@ KEPT = ".kept"
 STALE = (RESULT, FAILED, KEPT_NOTE, "partial.json", "report.html")
 """Files of an older run, which a new one would seem to have made."""
 
-log = logging.getLogger("dpsmc_audit")
-
 
 def seal(result: dict[str, Any], fingerprint: str) -> dict[str, Any]:
     """The result with its fingerprint and the digest of everything in it."""
@@ -34,10 +33,10 @@ def seal(result: dict[str, Any], fingerprint: str) -> dict[str, Any]:
     return made  # type: ignore[no-any-return]
 
 
-def fingerprint_in(folder: Path) -> str | None:
+def fingerprint_in(folder: Path, quietly: bool = False) -> str | None:
     """Of the complete result in a folder; None if there is none, with a warning if there is something else."""
     path = folder / RESULT
-    if not path.exists():
+    if not os.path.lexists(path):
         return None
     try:
         result = read_json(path)
@@ -45,10 +44,14 @@ def fingerprint_in(folder: Path) -> str | None:
         told = provenance.pop("digest")
         if told != digest({**result, "provenance": provenance}):
             raise ValueError("its content was changed")
-        return str(provenance["fingerprint"])
+        found = str(provenance["fingerprint"])
+        if found in ("", ".", "..") or Path(found).name != found or len(found) > 64:
+            raise ValueError("its fingerprint is none")  # it will be the name of a folder
+        return found
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         what = f"no {error}" if isinstance(error, KeyError) else f"{error}"
-        log.warning("%s in %s is not a complete result (%s): not used", RESULT, folder.name, what)
+        if not quietly:
+            warn(f"{RESULT} in {folder.name} is not a complete result ({what}): not used")
         return None
 
 
@@ -56,7 +59,7 @@ def set_aside(sweep: Path) -> None:
     """Before a sweep: move the results of numbered points to where any point can find its own by its fingerprint."""
     folders = [path for path in sweep.iterdir() if path.name.isdigit()] if sweep.is_dir() else []
     for folder in sorted(folders):
-        fingerprint = fingerprint_in(folder)
+        fingerprint = fingerprint_in(folder, quietly=True)  # the point that comes there will say it
         if fingerprint is not None and not (sweep / KEPT / fingerprint).exists():
             (sweep / KEPT).mkdir(exist_ok=True)
             os.replace(folder, sweep / KEPT / fingerprint)
@@ -90,7 +93,12 @@ def clean(folder: Path) -> None:
 
 
 def content_of(path: Path) -> str:
-    """A digest of a file's bytes; of nothing if it cannot be read."""
+    """A digest of a file's bytes; of nothing if it cannot be read.
+
+    What a pipe holds can be read once, by whoever needs it: it is never the same as before.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        return secrets.token_hex(32)
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -11,8 +11,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from pathlib import Path
 
-__all__ = ["ParameterError", "Sprt", "WaldApproximation", "check_entries", "check_probability", "in_order", "require"]
+__all__ = [
+    "ParameterError",
+    "Sprt",
+    "WaldApproximation",
+    "check_entries",
+    "check_probability",
+    "in_order",
+    "regular",
+    "require",
+]
 
 
 SMALLEST_DELTA = 1e-9
@@ -32,6 +42,12 @@ def require(condition: bool, message: str) -> None:
     """Raise `ParameterError` unless the condition holds (a comparison with nan never does)."""
     if not condition:
         raise ParameterError(message)
+
+
+def regular(path: Path) -> Path:
+    """The path of a file that can be read again: a pipe would make its reader wait, or be empty the second time."""
+    require(path.is_file() or not path.exists() or path.is_dir(), f"{path} is not a regular file")
+    return path
 
 
 def in_order(entry: int | Sequence[int]) -> tuple[int, ...]:

@@ -34,9 +34,10 @@ def load_target(key: str, target: str) -> Callable[..., Any]:
     except BaseException as error:
         raise ParameterError(f"{key}={target}: cannot import {module}: {said(error)}") from error
     for part in name.split("."):
-        if not hasattr(found, part):
-            raise ParameterError(f"{key}={target}: {module} has no {name}")
-        found = getattr(found, part)
+        try:
+            found = getattr(found, part)
+        except Exception as error:  # a module may have a __getattr__ of its own
+            raise ParameterError(f"{key}={target}: {module} has no {name}") from error
     require(callable(found), f"{key}={target}: {name} is no function")
     return found  # type: ignore[no-any-return]
 
@@ -53,7 +54,9 @@ def module_file(target: str) -> Path:
         sys.path.insert(0, "")
     try:
         found = find_spec(target.partition(":")[0])
-    except Exception:  # it cannot be imported: whoever needs it will say so
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # a package that cannot be imported, or that exits: whoever needs it will say so
         found = None
     return Path(found.origin if found is not None and found.origin is not None else "")
 

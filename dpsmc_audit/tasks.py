@@ -54,6 +54,12 @@ def warnings_for(config: Config, result: dict[str, Any]) -> list[str]:
             f"{result['unfinished']} runs drew max_steps={config.max_steps} samples undecided;"
             " means count them with those samples, the exact values know no cap"
         )
+    error, needed = float(result.get("numerical_error") or 0.0), float(result.get("delta_at_epsilon") or 0.0)
+    if result.get("leakage_from") == "exact" and error > max(needed, 1e-6):
+        notes.append(
+            f"the exact law is only known to ±{error:.2g} here, more than the delta of {needed:.2g} in its profile:"
+            " go by the sampled verdict, not by the profile"
+        )
     for name, level, kind in (
         ("fp_worst", test.fp, "H_alt at p + delta"),
         ("fn_worst", test.fn, "H_null at p - delta"),

@@ -42,11 +42,12 @@ from dpsmc_audit.notions.marginal import NAMES, SIDES, MarginalLaw, marginal_law
 from dpsmc_audit.paper import P_PHI, P
 from dpsmc_audit.profiles import total_variation
 from dpsmc_audit.report.figures import save
-from dpsmc_audit.report.style import RED, new_figure, tidy
+from dpsmc_audit.report.style import DARK_BLUE, RED, new_figure, tidy
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks.monte_carlo import Runs, derived, draw_runs
 
 TOP = Path(__file__).parent.parent
+RESULTS = TOP / "experiments" / "results" / "attack.csv"
 TEST = Sprt(P, delta=0.01, alpha=0.01)
 ENTRIES = (1,)
 EPSILONS = (0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.6, 1.1, 2.0)
@@ -61,7 +62,6 @@ ROUNDING = 1e-9
 MARGIN = 200
 """Averages that are left out below the largest one computed: the ladder misses walks that come back from beyond it."""
 
-DARK_BLUE = "#2166ac"
 
 FloatArray = NDArray[np.float64]
 Row = dict[str, Any]
@@ -409,7 +409,7 @@ def _sureness(axes: Axes, rows: pd.DataFrame) -> None:
 
 def main() -> None:
     rows = table()
-    rows.to_csv(TOP / "experiments" / "results" / "attack.csv", index=False, lineterminator="\n")
+    rows.to_csv(RESULTS, index=False, lineterminator="\n")
     save(figure(rows), TOP / "figures" / "attack")
     shown = ["mechanism", "notion", "epsilon", "success", "success_allowed_epsilon", "advantage_exceeds_epsilon"]
     print(

@@ -38,6 +38,7 @@ from dpsmc_audit.report.style import DARK_BLUE, GREEN, GREY, RED, new_figure, ti
 from dpsmc_audit.sprt import Sprt
 
 TOP = Path(__file__).parent.parent
+RESULTS = TOP / "experiments" / "results" / "calibration.csv"
 LEVEL, REPETITIONS, RUNS = 0.05, 2_500, 2_000
 POWER_REPETITIONS = 200
 METHODS = ("split", "union", "anytime", "naive")
@@ -209,6 +210,7 @@ def figure(rows: pd.DataFrame) -> Figure:
     top.set_xticks([0, 0.5, 1, 2, 5, 10, 20, 50, 100], ["0", "0.5", "1", "2", "5", "10", "20", "50", "100"])
     top.minorticks_off()
     top.set_xlim(-0.05, 130)
+    top.set_title("How often a mechanism is accused that keeps its claim exactly", fontsize=9.5)
     fig.legend(*top.get_legend_handles_labels(), fontsize=8.5, frameon=False, loc="outside upper center", ncols=5)
     tidy(top)
     for k, law in enumerate(VIOLATIONS):
@@ -219,7 +221,10 @@ def figure(rows: pd.DataFrame) -> Figure:
             axes.fill_between(mine.runs, mine.rate_low, mine.rate_high, color=color, alpha=0.15, lw=0)
             axes.plot(mine.runs, mine.rate, marker=marker, ms=4, lw=1.2, color=color, label=method)
         _, epsilon, confidence, _ = VIOLATIONS[law]
-        axes.set_title(f"{law}\nclaimed {epsilon:g}, level {100 * (1 - confidence):.0f} %", fontsize=9)
+        axes.set_title(
+            f"False claim: {law}\nclaimed {epsilon:g}, level {100 * (1 - confidence):.0f} %",
+            fontsize=9,
+        )
         axes.set_xscale("log")
         if mine.runs.max() < 1000:
             axes.set_xticks([20, 50, 100, 200], ["20", "50", "100", "200"])
@@ -234,7 +239,7 @@ def figure(rows: pd.DataFrame) -> Figure:
 
 def main() -> None:
     rows = table()
-    rows.to_csv(TOP / "experiments" / "results" / "calibration.csv", index=False)
+    rows.to_csv(RESULTS, index=False)
     save(figure(rows), TOP / "figures" / "calibration")
     shown = rows.pivot_table(index=["study", "law", "runs"], columns="method", values="rate", sort=False)
     print(shown.to_string())

@@ -24,14 +24,13 @@ from dpsmc_audit.notions.informed import InformedLaw, average, given_sequence
 from dpsmc_audit.notions.sequences import oscillating_sequence
 from dpsmc_audit.paper import P_PHI, P
 from dpsmc_audit.report.figures import save
-from dpsmc_audit.report.style import BLUE, GREY, RED, new_figure, tidy
+from dpsmc_audit.report.style import BLUE, DARK_BLUE, GREY, RED, new_figure, tidy
 from dpsmc_audit.sprt import Sprt
 
 TOP = Path(__file__).parent.parent
 LONGEST = 10**6
 EPSILONS = (0.01, 0.1, 1.0)
 COVERAGE = 0.999
-DARK_BLUE = "#2166ac"
 
 Row = dict[str, Any]
 

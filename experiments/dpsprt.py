@@ -41,6 +41,7 @@ from dpsmc_audit.walks.averages import exact_mean, worst_errors
 from dpsmc_audit.walks.records import records_of
 
 TOP = Path(__file__).parent.parent
+RESULTS = TOP / "experiments" / "results" / "dpsprt.csv"
 MU0, MU1, LEVEL, EPSILON = 0.3, 0.7, 0.05, 1.0
 RUNS, CONFIDENCE, SEED, FLOOR = 1_000_000, 0.99, 1, 0.01
 LONGEST, SAMPLED = 2_000, 100_000
@@ -283,7 +284,7 @@ def figure(table: pd.DataFrame) -> Figure:
     exact, bound = (np.minimum(shown[name].to_numpy(float), top) for name in ("exact_ratio", "epsilon_lower"))
     finite = np.isfinite(shown.exact_ratio.to_numpy(float))
     left.axvline(EPSILON, color=GREY, lw=1.2, ls="--", label=f"claimed: {EPSILON:g}")
-    left.barh(place, bound, 0.5, color="0.8", label=f"at least, from 10^6 runs a side ({100 * CONFIDENCE:g} %)")
+    left.barh(place, bound, 0.5, color="0.8", label=f"at least, from $10^6$ runs a side ({100 * CONFIDENCE:g} %)")
     label = f"exactly, best event of probability {FLOOR:g}"
     left.plot(exact[finite], place[finite], "D", color=RED, ms=6, ls="", label=label)
     left.plot(exact[~finite] + 0.3, place[~finite], ">", color=RED, ms=7, ls="", label="exactly: infinite")
@@ -303,13 +304,17 @@ def figure(table: pd.DataFrame) -> Figure:
     right.set_xlabel(rf"mean samples at $p_\varphi$={MU1:g}")
     for axes in (left, right):
         tidy(axes)
-    fig.suptitle(f"mean {MU0:g} against {MU1:g}, error level {LEVEL:g}, claimed epsilon {EPSILON:g}", fontsize=9.5)
+    fig.suptitle(
+        f"What is told of the first sample to who knows all others, and the price: mean {MU0:g} against {MU1:g}, "
+        rf"error level {LEVEL:g}, claimed $\varepsilon$={EPSILON:g}",
+        fontsize=9.5,
+    )
     return fig
 
 
 def main() -> None:
     table = rows()
-    table.to_csv(TOP / "experiments" / "results" / "dpsprt.csv", index=False)
+    table.to_csv(RESULTS, index=False)
     save(figure(table), TOP / "figures" / "dpsprt")
     columns = ["mechanism", "exact_ratio", "verdict", "epsilon_lower", "detectable_epsilon", "samples", "error"]
     print(table[columns].to_string(index=False))

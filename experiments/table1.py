@@ -12,6 +12,8 @@ from matplotlib.figure import Figure
 
 from dpsmc_audit import Exponential, Sprt, exact_sd, simulate
 from dpsmc_audit.paper import P_PHI, RUNS, TABLE1, P, compare
+from dpsmc_audit.report.figures import save
+from dpsmc_audit.report.style import DARK_BLUE, RED, new_figure, tidy
 
 TOP = Path(__file__).parent.parent
 
@@ -48,7 +50,7 @@ def table() -> pd.DataFrame:
 
 def figure(rows: pd.DataFrame) -> Figure:
     """Deviation from the exact mean, in standard errors of 10^4 runs: the paper's row with its rounding, and ours."""
-    fig = Figure(figsize=(7.5, 4.8), layout="constrained")
+    fig = new_figure(7.5, 4.8)
     axes = fig.subplots()
     unit = rows.sd_exact / RUNS**0.5
     place = range(len(rows))
@@ -57,10 +59,10 @@ def figure(rows: pd.DataFrame) -> Figure:
     axes.axvspan(-3, 3, color="0.92", zorder=0, label="within 3 standard errors")
     axes.axvline(0, color="black", linewidth=0.8)
     axes.errorbar(
-        paper, place, xerr=5.0 / unit, fmt="s", color="#b2182b", capsize=4, label="paper, ± its rounding to 10 samples"
+        paper, place, xerr=5.0 / unit, fmt="s", color=RED, capsize=4, label="paper, ± its rounding to 10 samples"
     )
     axes.plot(
-        ours, [y + 0.22 for y in place], "o", color="#2166ac", mfc="white", label="this suite, $10^4$ runs, seed 1"
+        ours, [y + 0.22 for y in place], "o", color=DARK_BLUE, mfc="white", label="this suite, $10^4$ runs, seed 1"
     )
     for y, row in enumerate(rows.itertuples()):
         text = f"paper {row.paper_samples:.0f}\nexact {row.samples_exact:.1f}"
@@ -71,6 +73,7 @@ def figure(rows: pd.DataFrame) -> Figure:
     axes.set_xlim(-8, 12)
     axes.set_xlabel("mean samples minus exact mean, in standard errors of $10^4$ runs")
     axes.set_title("Table 1 of the paper: two rows lie further off than rounding and chance explain", fontsize=10)
+    tidy(axes)
     fig.legend(loc="outside lower center", ncols=3, fontsize=8, frameon=False)
     return fig
 
@@ -80,10 +83,7 @@ def main() -> None:
     results = TOP / "experiments" / "results"
     results.mkdir(exist_ok=True)
     rows.to_csv(results / "table1.csv", index=False, lineterminator="\n")
-    drawn = figure(rows)
-    for suffix in ("png", "pdf"):
-        metadata = {"CreationDate": None} if suffix == "pdf" else None
-        drawn.savefig(TOP / "figures" / f"table1.{suffix}", dpi=200, metadata=metadata)
+    save(figure(rows), TOP / "figures" / "table1")
     print(
         rows[["alpha", "delta", "epsilon", "samples", "samples_exact", "paper_samples", "distance"]].to_string(
             index=False

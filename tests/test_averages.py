@@ -19,7 +19,7 @@ from dpsmc_audit.walks.exact import Steps, cells_needed, exit_law
 from dpsmc_audit.walks.laws import exact_law
 from dpsmc_audit.walks.monte_carlo import draw_runs
 from dpsmc_audit.walks.renewal import renewal
-from tests.strategies import epsilons, sprts
+from tests.strategies import epsilons, examples, sprts
 
 PAPER = Sprt(0.73, 0.01, 0.01)
 
@@ -54,7 +54,7 @@ def test_renewal_equals_the_ladder_identity(alpha: float, epsilon: float) -> Non
 
 
 @given(sprts(finest=0.02), epsilons, st.floats(0.05, 0.95), st.sampled_from(["none", "exponential"]))
-@settings(max_examples=60, derandomize=True)
+@settings(max_examples=examples(60), derandomize=True)
 def test_exact_values_lie_where_many_runs_say(test: Sprt, epsilon: float, p_phi: float, name: str) -> None:
     """Five standard errors and the stated numerical error; 180 comparisons raise a false alarm once in 10^4 suites."""
     law = mechanism_named(name, test, epsilon)
@@ -73,7 +73,7 @@ def test_exact_values_lie_where_many_runs_say(test: Sprt, epsilon: float, p_phi:
 
 
 @given(sprts(finest=0.03), st.floats(0.1, 5.0), st.floats(0.1, 0.9))
-@settings(max_examples=25, derandomize=True)
+@settings(max_examples=examples(25), derandomize=True)
 def test_stated_errors_cover_a_rigorous_bracket(test: Sprt, epsilon: float, p_phi: float) -> None:
     """tau grows with L, so the means at the ends of fine strata of L bracket the mean; the top is cut at 1e-4."""
     law = Exponential.private(test, epsilon)
@@ -87,7 +87,7 @@ def test_stated_errors_cover_a_rigorous_bracket(test: Sprt, epsilon: float, p_ph
 
 
 @given(sprts(finest=0.02), epsilons, st.floats(0.05, 0.95))
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_methods_agree_within_their_stated_errors(test: Sprt, epsilon: float, p_phi: float) -> None:
     law = Exponential.private(test, epsilon)
     means = [exact_mean(test, law, p_phi), quadrature.mean_by_quadrature(test, law, p_phi)]
@@ -101,7 +101,7 @@ def test_methods_agree_within_their_stated_errors(test: Sprt, epsilon: float, p_
 
 
 @given(sprts(finest=0.02), epsilons, st.floats(-2.0, 2.0))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_error_probabilities_lie_in_their_rigorous_bracket(test: Sprt, epsilon: float, where: float) -> None:
     """Near the threshold, in units of delta, for coarse and fine steps; what is stated is not allowed to be vague."""
     law, p_phi = Exponential.private(test, epsilon), min(max(test.p + where * test.delta, 0.01), 0.99)
@@ -113,7 +113,7 @@ def test_error_probabilities_lie_in_their_rigorous_bracket(test: Sprt, epsilon: 
 
 
 @given(sprts(finest=0.02), st.floats(-3.0, 3.0))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_without_noise_everything_is_the_law_for_fixed_bounds(test: Sprt, where: float) -> None:
     p_phi = min(max(test.p + where * test.delta, 0.01), 0.99)
     law = exit_law(test, p_phi)
@@ -147,7 +147,7 @@ def test_error_can_exceed_alpha_with_coarse_steps() -> None:
 
 
 @given(sprts(apart=False, finest=0.02), epsilons, st.sampled_from(["none", "exponential"]))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_worst_errors_keep_walds_promise(test: Sprt, epsilon: float, name: str) -> None:
     worst = worst_errors(test, mechanism_named(name, test, epsilon))
     promise = test.alpha / (1 - test.alpha)

@@ -16,6 +16,7 @@ from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 
 from dpsmc_audit.config import read, register
+from dpsmc_audit.report.figures import sweep_figure
 from tests.command import Run, runner
 
 TOP = Path(__file__).parent.parent
@@ -113,6 +114,29 @@ def test_a_second_sweep_in_the_same_folder_shows_its_own_points_only(run: Run, t
         assert [row["alpha"] for row in csv.DictReader(file)] == ["0.1", "0.2"]
 
 
+def test_a_point_listed_twice_is_run_twice_and_one_run_has_no_interval(run: Run, tmp_path: Path) -> None:
+    code, _, err = run("-m", "task=simulate", "seed=1,1", "runs=1", "epsilon=0.5,1", "hydra.sweep.dir=s")
+    assert (code, err) == (0, "")
+    assert len(results(tmp_path)) == 4
+    assert (tmp_path / "s" / "table.png").exists()
+
+
+def test_a_foreign_result_among_the_points_is_not_in_the_table(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "s" / "7").mkdir(parents=True)
+    (tmp_path / "s" / "7" / "result.json").write_text('{"parameters": {"task": "sim')
+    os.utime(tmp_path / "s" / "7" / "result.json", (4e9, 4e9))
+    code, _, _ = run("-m", "task=simulate", "seed=1,2", "runs=50", "hydra.sweep.dir=s")
+    assert code == 0
+    with (tmp_path / "s" / "table.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == 2
+
+
+def test_means_that_do_not_exist_leave_a_gap_in_the_figure() -> None:
+    row = {"task": "simulate", "notion": "expected", "alpha": 0.01, "samples_exact": "inf", "samples": None}
+    assert sweep_figure([row, row | {"alpha": 0.02}], ["alpha"]).axes[0].get_yscale() == "linear"
+    assert sweep_figure([row, row | {"alpha": 0.02, "samples_exact": 5.0}], ["alpha"]).axes[0].get_yscale() == "log"
+
+
 BAD = {
     "alpha=0": "alpha",
     "alpha=0.5": "alpha",
@@ -177,6 +201,10 @@ BAD = {
     "mechanism=law mechanism.distribution=gamma": "gamma",
     "mechanism=law mechanism.distribution=gamma mechanism.arguments={a:-1}": "domain",
     "mechanism=law mechanism.distribution=gamma mechanism.arguments=2": "arguments",
+    "task=null": "Config group override must be a string",
+    "p=${p}": "Recursive interpolation",
+    "alpha='open": "cannot read the override alpha='open",
+    "entry=1000000 p_phi=0.73 bin_width=null": "entry 1000000 is late",
     "mechanism=laplace epsilon=1e-6 delta=1e-6 alpha=1e-6 p=0.5": "raise epsilon or delta",
 }
 
@@ -249,7 +277,7 @@ def test_every_configuration_file_begins_with_its_use(path: Path) -> None:
 
 def test_importing_the_package_is_light() -> None:
     """The names are there, but nothing heavy is imported before one of them is used."""
-    heavy = {"numba", "scipy", "pandas", "hydra", "matplotlib"}
+    heavy = {"numba", "scipy", "pandas", "hydra", "matplotlib", "jinja2"}
     code = f"import sys, dpsmc_audit; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=TOP)
     assert done.stdout.strip() == "[]"

@@ -118,3 +118,10 @@ def test_survival_keeps_small_tails() -> None:
 def test_impossible_requests_are_refused(arguments: tuple[float, float, dict[int, int] | None]) -> None:
     with pytest.raises(ParameterError):
         exit_law(PAPER, *arguments)
+
+
+def test_an_entry_that_no_walk_lives_to_see_changes_and_costs_nothing() -> None:
+    test = Sprt(p=0.73, delta=0.03, alpha=0.05)
+    free, late = exit_law(test, 0.84), exit_law(test, 0.84, forced={10**12: 1})
+    assert late.mean == pytest.approx(free.mean, rel=1e-12)
+    assert late.null.size < 10_000

@@ -15,7 +15,7 @@ from dpsmc_audit.walks.monte_carlo import draw_runs
 from dpsmc_audit.walks.passage import convolved
 from dpsmc_audit.walks.renewal import _renewed, renewal
 from tests.statistics import chi_square
-from tests.strategies import epsilons, mechanisms, sprts
+from tests.strategies import epsilons, examples, mechanisms, sprts
 
 PAPER = Sprt(0.73, 0.01, 0.01)
 entry_sets = st.sets(st.integers(1, 9), max_size=6)
@@ -41,7 +41,7 @@ def enumerated(test: Sprt, law: Mechanism, p_phi: float, forced: dict[int, int],
 
 
 @given(st.data(), sprts(finest=0.08), st.floats(0.05, 0.95), entry_sets)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_the_law_is_the_average_over_all_sequences(
     data: st.DataObject, test: Sprt, p_phi: float, entries: set[int]
 ) -> None:
@@ -58,7 +58,7 @@ def test_the_law_is_the_average_over_all_sequences(
 
 
 @given(st.data(), sprts(finest=0.03), st.floats(0.05, 0.95), st.sets(st.integers(1, 60), max_size=2))
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=examples(60), derandomize=True, deadline=None)
 def test_sampled_and_exact_laws_agree_for_every_mechanism(
     data: st.DataObject, test: Sprt, p_phi: float, entries: set[int]
 ) -> None:
@@ -157,7 +157,7 @@ def test_the_law_has_the_exact_mean_and_error(name: str, p_phi: float) -> None:
 
 
 @given(st.data(), sprts(finest=0.05), st.sampled_from([0.0, 1.0]), entry_sets)
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_certain_samples(data: st.DataObject, test: Sprt, p_phi: float, entries: set[int]) -> None:
     law = data.draw(mechanisms(test))
     forced = {entry: data.draw(st.integers(0, 1)) for entry in entries}
@@ -188,7 +188,7 @@ def test_without_drift_the_law_is_refused_where_it_is_too_dear() -> None:
 
 
 @given(sprts(finest=0.08), epsilons, st.floats(0.1, 0.9))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 def test_an_error_that_is_stated_covers_a_finer_law(test: Sprt, epsilon: float, p_phi: float) -> None:
     """Strata against 1500 midpoints of L: P(tau > k) differs by no more than both can be wrong."""
     from dpsmc_audit.walks.exact import exit_law
@@ -201,3 +201,11 @@ def test_an_error_that_is_stated_covers_a_finer_law(test: Sprt, epsilon: float, 
         fixed = fixed[: tail.size]
         tail[: fixed.size] += fixed / 1500
     assert np.max(np.abs(exact.survival() - tail)) <= exact.error + 1 / 1500
+
+
+def test_a_late_entry_leaves_the_renewal_as_it_was() -> None:
+    test = Sprt(p=0.73, delta=0.03, alpha=0.05)
+    law = Exponential.private(test, 0.05)
+    free, late = exact_law(test, law, 0.84), exact_law(test, law, 0.84, {10**12: 0})
+    assert late.method == "renewal"
+    np.testing.assert_allclose(late.stopped, free.stopped, atol=1e-15)

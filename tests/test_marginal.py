@@ -19,7 +19,7 @@ from dpsmc_audit.profiles import privacy_profile
 from dpsmc_audit.sprt import ParameterError, Sprt
 from dpsmc_audit.walks.monte_carlo import derived, draw_runs
 from tests.statistics import chi_square
-from tests.strategies import epsilons, mechanisms, sprts
+from tests.strategies import epsilons, examples, mechanisms, sprts
 
 PAPER = Sprt(0.73, 0.01, 0.01)
 TWO = Execution("threads", 2)
@@ -75,7 +75,7 @@ def test_two_entries_need_more_than_one() -> None:
 
 
 @given(st.data(), sprts(finest=0.04), st.floats(0.1, 0.9), st.sets(st.integers(1, 30), min_size=1, max_size=2))
-@settings(max_examples=25, derandomize=True, deadline=None)
+@settings(max_examples=examples(25), derandomize=True, deadline=None)
 def test_counted_and_smoothed_laws_follow_the_exact_one(
     data: st.DataObject, test: Sprt, p_phi: float, entries: set[int]
 ) -> None:
@@ -194,7 +194,7 @@ def test_alarms_on_a_true_null_keep_to_their_level(confidence: float) -> None:
 
 
 @given(st.data(), sprts(finest=0.08), epsilons, st.floats(0.1, 0.9))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_an_exact_verdict_agrees_with_the_profile(
     data: st.DataObject, test: Sprt, epsilon: float, p_phi: float
 ) -> None:

@@ -30,9 +30,11 @@ from scipy.stats import chi2
 from dpsmc_audit.audits.marginal import audit_marginal
 from dpsmc_audit.mechanisms import Exponential, Laplace, Law, Mechanism, NoNoise, Truncated
 from dpsmc_audit.models.sources import BATCH, Batch, Bernoulli, SourceError
+from dpsmc_audit.notions.informed import given_sequence
 from dpsmc_audit.notions.marginal import marginal_law
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.verify import boundary, noise, release, statement
+from dpsmc_audit.verify.alike import Alike
 from dpsmc_audit.verify.boundary import KEPT_BACK, Outcome, VerificationError, run_once, sealed
 from dpsmc_audit.verify.entropy import SeededEntropy, SystemEntropy
 from dpsmc_audit.verify.noise import Grid, bernoulli_exp, discrete_laplace, draw_excess, geometric
@@ -626,3 +628,21 @@ def test_opening_private_data_tells_nothing_of_them(
     assert err == "error: bare.csv has no column 'ok'\n"
     left = "".join(path.read_text() for path in (tmp_path / "r").iterdir())
     assert "patient" not in out + err + left
+
+
+@pytest.mark.parametrize("bit", [0, 1])
+@pytest.mark.parametrize("p", [0.5, 0.73, 0.95])
+@pytest.mark.parametrize(
+    "law", [NoNoise(), Exponential(0.4), Laplace(0.0, 3.0), Truncated(4.0, 2.0, -1.0), Law.of("gamma", a=2.0)]
+)
+def test_data_that_are_alike_cost_one_pass_and_give_what_each_sequence_gives(
+    law: Mechanism, p: float, bit: int
+) -> None:
+    test, levels = Sprt(p=p, delta=0.03, alpha=0.05), [0.0, 0.3, 0.6, 800.0]
+    length = math.ceil((5.0 + float(law.quantile(1.0 - 1e-6))) / (test.s_plus if bit else test.s_minus))
+    entries = sorted({*np.geomspace(1, length, 9).astype(int).tolist(), 2, length - 1})
+    found = Alike.of(test, law, bit, length).deltas(entries, levels)
+    for entry, deltas in zip(entries, found, strict=True):
+        profile = given_sequence(test, law, np.full(length, bit), [entry]).profile(np.array(levels))
+        wanted = np.maximum(profile.delta_1_over_0, profile.delta_0_over_1)
+        np.testing.assert_allclose(deltas, wanted, atol=1e-13)

@@ -157,10 +157,11 @@ def shows(
 
 def _quantile(share: float, runs: int, p: float) -> int:
     """The smallest count that a binomial does not exceed with probability `share` or more."""
-    from scipy.special import bdtr
+    from scipy.special import betaincc
 
     low, high = -1, runs
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if float(bdtr(middle, runs, p)) < share else (low, middle)
+        at_most = float(betaincc(middle + 1.0, runs - middle, p))  # bdtr knows no more than 2^31 runs
+        low, high = (middle, high) if at_most < share else (low, middle)
     return high

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpsmc_audit.sprt import ParameterError, require
+from dpsmc_audit.sprt import ParameterError, regular, require
 
 if TYPE_CHECKING:
     from dpsmc_audit.models.sources import Source
@@ -79,7 +79,7 @@ def read_formula(formula: str | None, formula_file: str | None) -> Formula | Non
     if formula_file is None:
         return None if formula is None else parse(formula)
     try:
-        text = Path(formula_file).read_text(encoding="utf-8-sig")
+        text = regular(Path(formula_file)).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ParameterError(f"formula_file: cannot read {formula_file}: {error.strerror}") from error
     except UnicodeDecodeError:

@@ -170,7 +170,7 @@ class Recorded:
         try:
             yield from self._parquet() if self._is_parquet else self._csv()
         except OSError as error:
-            raise SourceError(f"cannot read {self.path}", f": {error.strerror or error}") from None
+            raise SourceError(f"cannot read {self.path}", f": {_in_one_line(error.strerror or error)}") from None
 
     def _csv(self) -> Iterator[Record]:
         # a byte that is no text is a bad value where it stands, and is met there: files are decoded in chunks
@@ -199,20 +199,26 @@ class Recorded:
             from pyarrow import parquet
         except ImportError:
             raise ParameterError(f"{self.path}: Parquet needs pyarrow: pip install 'dpsmc-audit[parquet]'") from None
+        number = 0
         try:
-            file = parquet.ParquetFile(self.path)
-        except pyarrow.ArrowInvalid as error:
-            raise SourceError(f"{self.path} is not a Parquet file", f": {' '.join(f'{error}'.split())}") from None
+            for values in self._rows(parquet.ParquetFile(self.path)):
+                number += 1
+                yield number, values
+        except (pyarrow.ArrowException, ValueError, OverflowError) as error:
+            if isinstance(error, ParameterError):
+                raise
+            what = f"{self.path} is not a Parquet file" if number == 0 else self._at(number + 1, "cannot be read").place
+            raise SourceError(what, f": {_in_one_line(error)}") from None
+
+    def _rows(self, file: Any) -> Iterator[list[Any]]:
+        """The columns of a Parquet file that are asked for, row by row."""
         header = list(file.schema_arrow.names)
         if self._columns is None and len(header) != 1:
             raise SourceError(f"{self.path}: model.column must name one of its columns", f", {header}")
         wanted = [header[place] for place in self._places(header)] if self._columns is not None else header
-        number = 0
         for part in file.iter_batches(batch_size=4096, columns=wanted):
             columns = [part.column(name).to_pylist() for name in wanted]
-            for values in zip(*columns, strict=True):
-                number += 1
-                yield number, list(values)
+            yield from (list(values) for values in zip(*columns, strict=True))
 
     def _places(self, header: list[str]) -> list[int]:
         for name in self._columns or []:
@@ -221,6 +227,10 @@ class Recorded:
                 what = "has no column" if name not in header else "has several columns"
                 raise SourceError(f"{self.path} {what} {name!r}", f" (its columns: {known})")
         return [header.index(name) for name in self._columns or []]
+
+
+def _in_one_line(error: object) -> str:
+    return " ".join(f"{error}".split())
 
 
 def _those(bits: list[bool]) -> Iterator[Batch]:

@@ -33,6 +33,9 @@ _SECONDS = 8.0
 _BISECTED = 400
 """So many edges may be looked for one by one."""
 
+_GRID, _FOLLOWED = 461, 2e11
+"""L in the grid, and cells that may be visited for all of them up to the last entry: half a minute."""
+
 MOST_BINS = 50_000
 """A histogram with more bins is a request for wider ones."""
 
@@ -138,6 +141,7 @@ def expected_law(
     >>> f"{one[2]:.6f}", float(zero[2]), f"{np.log(one[4] / zero[4]):.6f}"
     ('0.009218', 0.0, '-0.010000')
     """
+    _require_early(test, mechanism, p_phi, entries[-1])
     start_1, start_0 = (_start(test, mechanism, p_phi, entries, bit) for bit in (1, 0))
     far = max(float(mechanism.quantile(1.0 - upto)), test.no_room + test.step_sum)
     longest = max(forced_moments(test, p_phi, far, dict.fromkeys(entries, bit))[0] for bit in (1, 0))
@@ -175,6 +179,16 @@ def expected_law(
     if integer > begin + _TIE and below > 0.0:
         gap = replace(gap, integer=integer, below=below)
     return ExpectedLaw(edges, tails[0][:-2], tails[1][:-2], start_1, start_0, gap, error, method)
+
+
+def _require_early(test: Sprt, mechanism: Mechanism, p_phi: float, last: int) -> None:
+    """Without drift walks live to see a late entry, and have to be followed up to it for hundreds of L."""
+    walk, excess = Steps.of(test, p_phi), max(_lowest(test, mechanism), float(mechanism.quantile(1.0 - 1e-3)))
+    b_up, b_low = test.b_up + excess, test.b_low + excess
+    width = min(b_up + b_low, 16.0 * math.sqrt(walk.variance * last)) / test.step_sum + 1.0
+    cells = 2.0 * _GRID * min(last * width, 2.0 * cells_needed(walk, b_up, b_low))
+    message = f"entry {last} is late: the exact law at p_phi={p_phi:g} would visit {cells:.0e} cells, more than"
+    require(cells <= _FOLLOWED, f"{message} {_FOLLOWED:.0e}; choose an earlier one, or p_phi further from p")
 
 
 def _lowest(test: Sprt, mechanism: Mechanism) -> float:

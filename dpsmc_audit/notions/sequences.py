@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.notions.informed import lowest_record
-from dpsmc_audit.sprt import ParameterError, Sprt, in_order, require
+from dpsmc_audit.sprt import ParameterError, Sprt, in_order, regular, require
 
 __all__ = ["oscillating_sequence", "read_sequence"]
 
@@ -27,7 +27,7 @@ def read_sequence(path: str | Path, entries: Sequence[int]) -> Bits:
         With one line that names the file and, where it applies, the line in it.
     """
     try:
-        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+        lines = regular(Path(path)).read_text(encoding="utf-8-sig").splitlines()
     except OSError as error:
         raise ParameterError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -72,9 +72,21 @@ class _Oscillation:
         self.steps, self.ones, self.forced = self.steps + count, self.ones + bit * count, self.forced + entry
         self.records = [max(self.records[member], self.excess(member)) for member in (0, 1)]
 
-    def hover(self) -> None:
-        """One sample that keeps the middle between the members near 0."""
-        self.append(int(self.walk(1) + self.walk(0) <= 0.0))
+    def hover(self, count: int) -> None:
+        """Samples that keep the middle between the members near 0; `walk` and `append` in one loop: there are many."""
+        test, forced, steps, ones = self.test, self.forced, self.steps, self.ones
+        up, down, b_up, b_low = test.s_plus, test.s_minus, test.b_up, test.b_low
+        zero, one = self.walk(0), self.walk(1)
+        low, high = self.records
+        bits = bytearray(count)
+        for place in range(count):
+            bits[place] = bit = one + zero <= 0.0
+            steps, ones = steps + 1, ones + bit
+            zero = ones * up - (steps - ones) * down
+            one = (ones + forced) * up - (steps - ones - forced) * down
+            low, high = max(low, zero - b_up, -zero - b_low), max(high, one - b_up, -one - b_low)
+        self.bits.append(np.frombuffer(bits, np.int8))
+        self.steps, self.ones, self.records = steps, ones, [low, high]
 
     def push(self, bit: int) -> None:
         """As many samples equal to `bit` as the other member can take without a record."""
@@ -125,11 +137,9 @@ def oscillating_sequence(
     require(0.0 < coverage < 1.0, f"coverage must lie in (0, 1), got {coverage}")
     wanted, made = in_order(entries), _Oscillation(test, lowest_record(test, mechanism))
     require(wanted[-1] <= longest, f"entry {wanted[-1]} lies beyond the longest sequence allowed, {longest}")
-    for step in range(1, wanted[-1] + 1):
-        if step in wanted:
-            made.append(0, entry=True)
-        else:
-            made.hover()
+    for entry in wanted:
+        made.hover(entry - 1 - made.steps)
+        made.append(0, entry=True)
     while mechanism.survival(made.records).max() > 1.0 - coverage:
         made.push(1)
         made.push(0)

@@ -171,9 +171,9 @@ def sweep_figure(rows: Sequence[dict[str, Any]], over: Sequence[str]) -> Figure:
             exact = [(row.get("exact") or {}).get("delta_lower", math.nan) for row in members]
             axes.plot(place, exact, ls="--", color=GREY, lw=1.0)
         else:
-            axes.plot(place, [row["samples_exact"] for row in members], label=label or "exact mean", **style)
+            axes.plot(place, [_drawn(row["samples_exact"]) for row in members], label=label or "exact mean", **style)
             if members[0].get("samples") is not None:
-                half = [0.5 * (row["samples_high"] - row["samples_low"]) for row in members]
+                half = [0.5 * (_drawn(row["samples_high"]) - _drawn(row["samples_low"])) for row in members]
                 axes.errorbar(
                     place, [row["samples"] for row in members], half, fmt="none", color="black", capsize=3, lw=1
                 )
@@ -188,10 +188,16 @@ def sweep_figure(rows: Sequence[dict[str, Any]], over: Sequence[str]) -> Figure:
         axes.set_ylim(bottom=0)
     else:
         axes.set_ylabel("mean samples (bars: sampled)")
-        axes.set_yscale("log")
+        if any(math.isfinite(_drawn(row["samples_exact"])) for row in rows):
+            axes.set_yscale("log")
     axes.legend(fontsize=8, frameon=False)
     tidy(axes)
     return figure
+
+
+def _drawn(value: Any) -> float:
+    """A number, or a gap where there is none: one run has no interval, and with some L tau has no mean."""
+    return float(value) if isinstance(value, (int, float)) else math.nan
 
 
 def _observers_figure(rows: Sequence[dict[str, Any]]) -> Figure:
@@ -212,7 +218,9 @@ def _observers_figure(rows: Sequence[dict[str, Any]]) -> Figure:
     for mechanism in mechanisms:
         row = next(row for row in rows if row["mechanism"] == mechanism)
         error = max(row["fp_worst"], row["fn_worst"])
-        names.append(f"{mechanism}\n{row['samples_exact']:.0f} samples\nerror {error:.2g}")
+        mean = _drawn(row["samples_exact"])
+        shown = f"{mean:.0f}" if math.isfinite(mean) else row["samples_exact"]
+        names.append(f"{mechanism}\n{shown} samples\nerror {error:.2g}")
     axes.set_xticks(range(len(mechanisms)), names)
     axes.set_yscale("log")
     axes.set_ylim(smallest, 5.0)

@@ -8,6 +8,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpsmc_audit.sprt import ParameterError, regular, require
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -27,6 +29,9 @@ def write_text(path: Path, text: str) -> None:
     try:
         temporary.write_text(text, encoding="utf-8")
         os.replace(temporary, path)
+    except OSError as error:
+        error.filename = error.filename or path.name  # a full disk does not say of which file it speaks
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -38,10 +43,12 @@ def write_json(path: Path, value: dict[str, Any]) -> None:
 
 def read_json(path: Path) -> dict[str, Any]:
     """A result written by `write_json`."""
-    value = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(value, dict):
-        raise ValueError(f"{path.name} holds no result")
-    return value
+    try:
+        value = json.loads(regular(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ParameterError(f"{path} holds no result: {error}") from error
+    require(isinstance(value, dict), f"{path} holds no result: it is no object")
+    return value  # type: ignore[no-any-return]
 
 
 def strict(value: Any) -> Any:
@@ -70,4 +77,6 @@ def load_results(folder: str | Path) -> pd.DataFrame:
 
     paths = [path for path in sorted(Path(folder).rglob(RESULT)) if ".kept" not in path.parts]
     results = [read_json(path) for path in paths]
+    for path, result in zip(paths, results, strict=True):
+        require(isinstance(result.get("parameters"), dict), f"{path} holds no result: it has no parameters")
     return pd.DataFrame([{**result.pop("parameters"), **result} for result in results])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
 from dpsmc_audit.report.files import FAILED, KEPT_NOTE, RESULT, read_json, write_text
+from dpsmc_audit.report.page_sweep import write_sweep_report
 from dpsmc_audit.report.progress import Points
 from dpsmc_audit.report.tables import (
     CSV_COLUMNS,
@@ -30,7 +31,7 @@ from dpsmc_audit.report.tables import (
     flatten,
     varying,
 )
-from dpsmc_audit.resume import KEPT, set_aside
+from dpsmc_audit.resume import KEPT, fingerprint_in, set_aside
 
 __all__ = ["SweepTable", "finish_interrupted", "interrupted_sweep"]
 
@@ -43,6 +44,7 @@ class SweepTable(Callback):
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         folder = Path(config.hydra.sweep.dir)
         _running.update(folder=folder, study=config.get("study"), started=time.time())
+        _running["given"] = list(config.hydra.overrides.task)
         set_aside(folder)
         self._composed = _compose_once()
         self._points = Points()
@@ -74,11 +76,12 @@ def _compose_once() -> set[tuple[str, ...]]:
 
     def load_sweep_config(master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
         key = tuple(sweep_overrides)
-        seen.add(key)
-        if key in made:
-            return made.pop(key)
-        made[key] = compose(master_config, sweep_overrides)
-        return made[key]
+        if key not in seen:
+            seen.add(key)
+            made[key] = compose(master_config, sweep_overrides)
+            return made[key]
+        # a point that is listed twice gets its own: a configuration that has been launched is read-only
+        return made.pop(key) if key in made else compose(master_config, sweep_overrides)
 
     loader.load_sweep_config = load_sweep_config
     return seen
@@ -105,7 +108,7 @@ def _made_since(folder: Path, name: str, started: float) -> list[Path]:
 def _results(folder: Path, started: float) -> tuple[list[Path], list[Path]]:
     """Results of this sweep's jobs, and the notes of those that were there already."""
     kept = _made_since(folder, KEPT_NOTE, started)
-    new = _made_since(folder, RESULT, started)
+    new = [path for path in _made_since(folder, RESULT, started) if fingerprint_in(path.parent) is not None]
     both = {*new, *(path.with_name(RESULT) for path in kept)}
     return sorted(both, key=lambda path: (len(str(path)), str(path))), kept
 
@@ -141,10 +144,11 @@ def _say_estimate(row: dict[str, Any]) -> None:
         print(f"p_phi estimated as {row['p_phi']:.4f} {ends}; exact means at that estimate and at its ends")
 
 
-def tabulate(folder: Path, study: str | None, started: float, drawn: bool = True) -> bool:
+def tabulate(folder: Path, study: str | None, started: float, given: Sequence[str] = (), drawn: bool = True) -> bool:
     """Write and print the table of the finished jobs and name the failed ones; True if there are none."""
     results, kept = _results(folder, started)
-    rows, failed = [flatten(read_json(path)) for path in results], _made_since(folder, FAILED, started)
+    rows = [flatten(read_json(path)) for path in results]
+    failed = [path.read_text(encoding="utf-8").strip() for path in _made_since(folder, FAILED, started)]
     if rows:
         _write(folder, study, rows, drawn)
         print(as_text(rows))
@@ -159,6 +163,8 @@ def tabulate(folder: Path, study: str | None, started: float, drawn: bool = True
             (folder / KEPT).rmdir()
     for path in kept:
         print(f"  {path.parent.name}: {path.read_text(encoding='utf-8').strip()}")
-    for path in failed:
-        print(f"failed: {path.read_text(encoding='utf-8').strip()}", file=sys.stderr)
+    for line in failed:
+        print(f"failed: {line}", file=sys.stderr)
+    if rows and drawn:
+        write_sweep_report(folder, study, list(zip(results, rows, strict=True)), failed, given)
     return not failed

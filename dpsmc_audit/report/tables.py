@@ -265,8 +265,8 @@ def _observer_columns() -> list[Column]:
 
 
 def _delta(name: str) -> Callable[[Row], str]:
-    """What is below 1e-12 is rounding."""
-    return lambda row: f"{row[name]:.3g}" if row[name] > 1e-12 else "0"
+    """What is below 1e-9 is rounding."""
+    return lambda row: f"{row[name]:.3g}" if row[name] > 1e-9 else "0"
 
 
 def _outside(row: Row) -> str:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsmc_audit.mechanisms import Mechanism, NoNoise
-from dpsmc_audit.notions.informed import given_sequence
 from dpsmc_audit.notions.marginal import marginal_law
 from dpsmc_audit.profiles import Leakage
 from dpsmc_audit.sprt import ParameterError, Sprt
+from dpsmc_audit.verify.alike import Alike
 from dpsmc_audit.walks.averages import exact_mean
 
 __all__ = ["expected_cost", "privacy_statement", "probabilities"]
@@ -92,25 +92,23 @@ def _alike(test: Sprt, mechanism: Mechanism, epsilon: float) -> tuple[_Case, ...
 
     A later sample can be worse than the first: two-sided noise hides it least about where the run tends to stop.
     """
-    levels, found = np.array([epsilon, 2.0 * epsilon]), []
+    found: list[_Case] = []
     top = float(mechanism.quantile(1.0 - 1e-9))
     for bit, bound, step in ((0, test.b_low, test.s_minus), (1, test.b_up, test.s_plus)):
         length = math.ceil(max(bound + top, 0.0) / step) + 2
         if length > LONGEST:
             continue
-        data = np.full(length, bit, np.int8)
+        alike = Alike.of(test, mechanism, bit, length)
 
-        def case(entry: int, bit: int = bit, data: NDArray[np.int8] = data) -> _Case:
-            law = given_sequence(test, mechanism, data, [entry])
-            profile = law.profile(levels)
-            deltas = (profile.at(epsilon), profile.at(2.0 * epsilon))
-            return _Case(float(bit), entry, deltas, law.total_variation)
+        def cases(entries: Sequence[int], bit: int = bit, alike: Alike = alike) -> list[_Case]:
+            deltas = alike.deltas(entries, (epsilon, 2.0 * epsilon, 0.0)).tolist()
+            return [_Case(float(bit), n, (one, two), tv) for n, (one, two, tv) in zip(entries, deltas, strict=True)]
 
         tried = np.unique(np.geomspace(1, length - 1, SAMPLES).astype(int)).tolist()
-        cases = [case(entry) for entry in tried]
-        worst = max(range(len(tried)), key=lambda k: cases[k].deltas[0])
+        some = cases(tried)
+        worst = max(range(len(tried)), key=lambda k: some[k].deltas[0])
         between = range(tried[max(worst - 1, 0)] + 1, tried[min(worst + 1, len(tried) - 1)])
-        found += cases + [case(entry) for entry in between[:MOST_BETWEEN] if entry not in tried]
+        found += some + cases([entry for entry in between[:MOST_BETWEEN] if entry not in tried])
     return tuple(found)
 
 

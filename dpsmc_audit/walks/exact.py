@@ -11,7 +11,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 
 import numpy as np
 from numba import njit
@@ -245,6 +244,11 @@ class _Programme:
         self.steps += samples
         self.lost += lost
 
+    def advance_until(self, last: int, p_up: float) -> None:
+        """In pieces; an entry that no walk lives to see costs nothing."""
+        while self.steps < last and self.cells.size:
+            self.advance(min(last - self.steps, 4096), p_up)
+
     def law(self) -> ExitLaw:
         null, alt, over_null, over_alt = (np.concatenate(column) for column in zip(*self.pieces, strict=True))
         longest = longest_mean(self.walk, self.b_up, self.b_low)
@@ -281,9 +285,8 @@ def walk_until_exit(
 def _begun(walk: Steps, b_up: float, b_low: float, forced: Mapping[int, int]) -> _Programme:
     """The programme up to the last forced entry."""
     programme = _Programme(walk, b_up, b_low)
-    for before, entry in pairwise([0, *sorted(forced)]):
-        if entry - 1 > before:
-            programme.advance(entry - 1 - before, walk.p_up)
+    for entry in sorted(forced):
+        programme.advance_until(entry - 1, walk.p_up)
         programme.advance(1, float(forced[entry]))
     return programme
 

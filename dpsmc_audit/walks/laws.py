@@ -64,7 +64,7 @@ def _exact_law(test: Sprt, mechanism: Mechanism, p_phi: float, forced: tuple[tup
     records = renewal(test, mechanism, p_phi) if isinstance(mechanism, Exponential) else None
     if records is None:
         return _known(p_phi, _mixed_law(test, mechanism, p_phi, given))
-    short_enough(p_phi, records.reach(given))
+    short_enough(p_phi, records.reach)
     renewed = records.law(given)
     if renewed.error <= 3e-5:
         return renewed

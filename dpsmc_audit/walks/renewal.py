@@ -109,9 +109,10 @@ class Renewal:
         unseen = self.unsettled * (self._crossing + self.mean().value) ** 2
         return Exact(value, (unseen + 1e-9 * second) / max(value, 1e-300), "renewal")
 
-    def reach(self, forced: Mapping[int, int]) -> float:
-        """About how many values of tau the law has."""
-        return max(float(max(forced, default=0)), (self.span + 30.0 / self.rate) / self.drift)
+    @property
+    def reach(self) -> float:
+        """About how many values of tau the law has; an entry beyond is met with a probability of about exp(-30)."""
+        return (self.span + 30.0 / self.rate) / self.drift
 
     def law(self, forced: Mapping[int, int] | None = None) -> TerminationLaw:
         """P(tau = k, o), up to where an L of probability exp(-30) would stop the walk on average.
@@ -121,13 +122,13 @@ class Renewal:
         forced = {entry: 1 - bit if self.turned else bit for entry, bit in (forced or {}).items()}
         first = walk_until_exit(self.walk, self.b_up, self.b_low, forced=forced) if forced else self.first
         settled = max(forced, default=0)
-        last = max(first.null.size, int(self.reach(forced)))
+        last = max(first.null.size, int(self.reach))
         begun = replace(self, first=first)
         survived, near, far = np.zeros(last), np.zeros(last), np.zeros(last)
         survived[: first.null.size] = begun.survived
         near[: first.null.size] = first.null - begun.survived
         far[: first.null.size] = first.alt * -np.expm1(-self.rate * first.over_alt)
-        for j in range(1, settled):
+        for j in range(1, min(settled, last)):
             if survived[j - 1] > 1e-17:
                 step = self._ladder_from(j, forced)
                 _add(survived, survived[j - 1] * step.kept, j)

@@ -1,0 +1,55 @@
+"""The command that makes a result again, and texts without the folders of the machine they come from."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+__all__ = ["command_line", "without_folders"]
+
+_FORMULAS = ("formula=", "+formula=")
+_PATH = re.compile(r"(?<![\w./~\\:)\]-])(?:~|[A-Za-z]:)?[/\\](?:[^\s/\\'\"<>,;:()=]+[/\\])+(?=[^\s/\\'\"<>,;:()=])")
+
+
+def command_line(given: Sequence[str], *, sweep: bool = False) -> tuple[str, bool]:
+    """The command with these overrides, quoted for a shell; and whether paths in it were shortened.
+
+    Where a run writes to is left out: it changes no result.
+
+    Examples
+    --------
+    >>> command_line(["notion=marginal", "entry=[1,5]", "hydra.run.dir=here"])
+    ("python -m dpsmc_audit notion=marginal 'entry=[1,5]'", False)
+    >>> command_line(["notion=informed", "sequence=/home/me/bits.txt"])
+    ('python -m dpsmc_audit notion=informed sequence=bits.txt', True)
+    """
+    kept = [word for word in given if not word.lstrip("+~").startswith("hydra.")]
+    shown = [_shortened(word) for word in kept]
+    many = ["-m"] if sweep and not any(word.startswith("+sweep=") for word in kept) else []
+    return shlex.join(["python", "-m", "dpsmc_audit", *many, *shown]), shown != kept
+
+
+def _shortened(word: str) -> str:
+    key, equals, value = word.partition("=")
+    if not equals or word.startswith(_FORMULAS):
+        return word
+    bare = value.strip("'\"")
+    if PurePosixPath(bare).is_absolute() or PureWindowsPath(bare).is_absolute() or bare.startswith("~"):
+        return f"{key}={value.replace(bare, PureWindowsPath(bare).name)}"
+    return word
+
+
+def without_folders(text: str) -> str:
+    """With absolute paths cut to their last part: a report may be passed on.
+
+    Examples
+    --------
+    >>> without_folders("cannot read /home/me/data/bits.txt: no such file; a/b stays")
+    'cannot read …/bits.txt: no such file; a/b stays'
+    """
+    for folder in (str(Path.cwd()), str(Path.home())):
+        if len(folder) > 1:
+            text = text.replace(f"{folder}/", "…/").replace(folder, "…")
+    return _PATH.sub("…/", text)

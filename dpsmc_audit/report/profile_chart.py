@@ -1,0 +1,165 @@
+"""The privacy profile in a report: delta over epsilon' for each observer, and the sentences its slider shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpsmc_audit.report.bins import read_columns
+from dpsmc_audit.report.charts import Frame, grid
+from dpsmc_audit.report.svg import Scale, brief, path, tag
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+__all__ = ["SMALLEST", "Curve", "profile_chart", "read_curves", "slider_data"]
+
+SMALLEST = 1e-9
+"""Deltas below this are not drawn: numerical error is of that size."""
+
+_STOPS = 160
+"""The slider stops at so many places; a finer grid of the user's is thinned."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One observer's delta in both directions, on the grid that all curves of a page share."""
+
+    observer: str
+    name: str
+    about: str
+    epsilon: tuple[float, ...]
+    forth: tuple[float, ...]
+    back: tuple[float, ...]
+
+    def at(self, epsilon: float) -> tuple[float, float]:
+        """Both deltas at the nearest point of the grid."""
+        k = min(range(len(self.epsilon)), key=lambda k: abs(self.epsilon[k] - epsilon))
+        return self.forth[k], self.back[k]
+
+
+def read_curves(file: Path, names: dict[str, str], about: str = "", observer: str = "") -> list[Curve]:
+    """The curve of profile.csv, which is of the `observer`, or those of observers.csv."""
+    columns = read_columns(file)
+    size = len(columns["epsilon"])
+    whose, abouts = columns.get("observer", [observer] * size), columns.get("about", [about] * size)
+    curves = []
+    for name in dict.fromkeys(whose):
+        rows = [k for k in range(size) if whose[k] == name]
+        values = (tuple(float(columns[c][k]) for k in rows) for c in ("epsilon", "delta_1_over_0", "delta_0_over_1"))
+        curves.append(Curve(name, names[name], abouts[rows[0]], *values))
+    return curves
+
+
+def _ranges(curves: Sequence[Curve], epsilon: float) -> tuple[float, float, float]:
+    """Where epsilon' and delta end: with the curves, but not too far beyond the claim."""
+    seen = [
+        (x, d)
+        for c in curves
+        for x, *both in zip(c.epsilon, c.forth, c.back, strict=True)
+        if (d := max(both)) > SMALLEST
+    ]
+    end = max(4.0 * epsilon, min(1.1 * max((x for x, _ in seen), default=0.0), 12.0 * epsilon))
+    deltas = [d for x, d in seen if x <= end]
+    if not deltas:
+        return end, SMALLEST, 1.5
+    least = max(min(deltas), 1e-5 * max(deltas))
+    bottom, top = math.floor(math.log10(least) - 0.3), math.ceil(math.log10(max(deltas)))
+    return end, 10.0**bottom, min(2.0 * 10.0**top, 1.5)
+
+
+def profile_chart(curves: Sequence[Curve], epsilon: float, width: int, *, twice: bool = True) -> Markup:
+    """Solid where x = 1 is the likelier member, dashed the other way round; the claim is a dotted line."""
+    end, bottom, top = _ranges(curves, epsilon)
+    frame = Frame(50.0, width - 10.0, 46.0, 306.0)
+    x, y = Scale(0.0, end, frame.left, frame.right), Scale(bottom, top, frame.bottom, frame.top, log=True)
+    drawn = grid(frame, x, y, "ε′")
+    drawn.append(tag("text", "δ that is needed", class_="label", x=4, y=14.0))
+    for value, label, kind in ((epsilon, "claimed ε", "claim"), (2.0 * epsilon, "2ε", "claim twice")):
+        if value == epsilon or (twice and x(2.0 * epsilon) - x(epsilon) > 44.0):
+            drawn.append(tag("line", class_=kind, x1=x(value), x2=x(value), y1=frame.top, y2=frame.bottom))
+            drawn.append(tag("text", label, class_="tick middle", x=max(x(value), frame.left + 14), y=frame.top - 6))
+    for curve in curves:
+        lines = [
+            tag("path", d=_line(curve.epsilon, deltas, x, y), class_=f"curve {kind}")
+            for deltas, kind in ((curve.forth, "forth"), (curve.back, "back"))
+        ]
+        dots = [tag("circle", class_=f"dot {kind}", cx=-20.0, cy=-20.0, r=4.0) for kind in ("forth", "back")]
+        drawn.append(tag("g", *lines, *dots, class_=f"observer {curve.observer}", data_observer=curve.observer))
+    drawn.append(tag("line", class_="cursor", x1=-20.0, x2=-20.0, y1=frame.top, y2=frame.bottom))
+    return tag(
+        "svg",
+        *drawn,
+        viewBox=f"0 0 {width} 350",
+        role="img",
+        aria_label="Privacy profile: the delta that is needed for each epsilon",
+        class_="profile",
+        data_x=f"{x.low} {x.high} {x.start} {x.end}",
+        data_y=f"{y.low} {y.high} {y.start} {y.end}",
+    )
+
+
+def _line(epsilon: Sequence[float], delta: Sequence[float], x: Scale, y: Scale) -> str:
+    """As far as the picture goes; down to its edge where the delta vanishes."""
+    points, last = [], None
+    for e, d in zip(epsilon, delta, strict=True):
+        gone = d < y.low
+        if last is not None and last[1] < y.low and gone:
+            break
+        if e > x.high:
+            share = (x.high - last[0]) / (e - last[0]) if last is not None else 0.0
+            before = y.clipped(last[1]) if last is not None else y.clipped(d)
+            points.append((x.end, before + share * (y.clipped(d) - before)))
+            break
+        if last is not None or not gone:
+            points.append((x(e), y.clipped(d)))
+        last = (e, d)
+        if gone and len(points) < 2:
+            points, last = [], (e, d)
+    return path(points) if len(points) > 1 else ""
+
+
+def _times(epsilon: float, claimed: float) -> str:
+    if math.isclose(epsilon, claimed):
+        return "the claimed ε"
+    return f"{brief(epsilon / claimed, 3)} times the claimed ε"
+
+
+def _say(name: str, forth: float, back: float) -> str:
+    """What is left beyond the allowed factor."""
+    one, zero = (brief(x) if x > SMALLEST else "none" for x in (forth, back))
+    return f"{name}: δ = {one} towards x = 1, {zero} towards x = 0"
+
+
+def slider_data(curves: Sequence[Curve], epsilon: float) -> dict[str, Any]:
+    """For the script: places, deltas, and for every place of the slider the sentences, made here and not there."""
+    whole = curves[0].epsilon
+    every = max(1, math.ceil(len(whole) / _STOPS))
+    stops = [k for k, e in enumerate(whole) if k % every == 0 or e in (epsilon, 2.0 * epsilon)]
+    end = _ranges(curves, epsilon)[0]
+    stops = [k for k in stops if whole[k] <= end] or stops[:1]
+    start = min(range(len(stops)), key=lambda i: abs(whole[stops[i]] - epsilon))
+    heads = []
+    for k in stops:
+        allowed = math.exp(min(whole[k], 700.0))
+        heads.append(
+            f"ε′ = {brief(whole[k], 4)} ({_times(whole[k], epsilon)}) allows probabilities to differ by a factor of"
+            f" {brief(allowed, 4)}. What goes beyond that is δ:"
+        )
+    return {
+        "start": start,
+        "epsilon": [whole[k] for k in stops],
+        "heads": heads,
+        "observers": [
+            {
+                "key": curve.observer,
+                "forth": [curve.forth[k] for k in stops],
+                "back": [curve.back[k] for k in stops],
+                "said": [_say(curve.name, curve.forth[k], curve.back[k]) for k in stops],
+            }
+            for curve in curves
+        ],
+    }

@@ -1,0 +1,104 @@
+"""SVG by hand: elements whose every attribute and text is escaped, scales, and ticks at round numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+__all__ = ["Scale", "brief", "path", "round_ticks", "tag"]
+
+
+def tag(name: str, *children: Any, **attributes: Any) -> Markup:
+    """An element; names of attributes end in `_` where Python needs it, and have `-` for `_`.
+
+    Examples
+    --------
+    >>> print(tag("text", "a < b", x=1.25, class_="tick"))
+    <text x="1.25" class="tick">a &lt; b</text>
+    """
+    from markupsafe import Markup, escape
+
+    known = ((key.rstrip("_").replace("_", "-"), value) for key, value in attributes.items() if value is not None)
+    head = Markup("").join(Markup(' {}="{}"').format(key, _number(value)) for key, value in known)
+    body = Markup("").join(escape(child) for child in children)
+    return Markup("<{0}{1}>{2}</{0}>").format(Markup(name), head, body)
+
+
+def _number(value: Any) -> Any:
+    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else value
+
+
+def path(points: Sequence[tuple[float, float]]) -> str:
+    """A line through points, for the attribute `d`."""
+    return "M" + "L".join(f"{x:.1f},{y:.1f}" for x, y in points) if points else ""
+
+
+def brief(value: float, digits: int = 3) -> str:
+    """A number for a reader: what is below 1e-9 is numerical error, an infinity is a word.
+
+    Examples
+    --------
+    >>> brief(0.0099270), brief(1322.7469, 5), brief(3e-12), brief(math.inf), brief(0.0), brief(2e6)
+    ('0.00993', '1322.7', '0', 'infinite', '0', '2,000,000')
+    """
+    if math.isnan(value):
+        return "unknown"
+    if math.isinf(value):
+        return "infinite" if value > 0 else "minus infinite"
+    if abs(value) < 1e-9:
+        return "0"
+    if abs(value) >= 1e4 and value == round(value):
+        return f"{value:,.0f}"
+    text = f"{value:.{digits}g}"
+    return text if "e+" not in text else f"{value:,.0f}" if abs(value) < 1e12 else text
+
+
+@dataclass(frozen=True)
+class Scale:
+    """From numbers in [low, high] to pixels, by their logarithm where `log`."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool = False
+
+    def __call__(self, value: float) -> float:
+        low, high, x = (math.log10(v) if self.log else v for v in (self.low, self.high, value))
+        return self.start + (self.end - self.start) * (x - low) / (high - low)
+
+    def clipped(self, value: float) -> float:
+        """Of the nearest number on the scale."""
+        return self(min(max(value, self.low), self.high))
+
+    def ticks(self, about: int = 5) -> list[float]:
+        if not self.log:
+            return round_ticks(self.low, self.high, about)
+        first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
+        if last - first < 1:
+            return [x for x in round_ticks(self.low, self.high, about) if x > 0.0]
+        every = max(1, math.ceil((last - first) / about))
+        return [10.0**k for k in range(last, first - 1, -every)][::-1]
+
+
+def round_ticks(low: float, high: float, about: int = 5) -> list[float]:
+    """Multiples of 1, 2 or 5 times a power of ten.
+
+    Examples
+    --------
+    >>> round_ticks(0.0, 0.31, 4)
+    [0.0, 0.1, 0.2, 0.3]
+    """
+    if not high > low:
+        return [low]
+    raw = (high - low) / max(about, 1)
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(k * power for k in (1.0, 2.0, 5.0, 10.0) if k * power >= raw * (1.0 - 1e-9))
+    places = max(0, -math.floor(math.log10(step)))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [round(k * step, places) + 0.0 for k in range(first, last + 1)]
