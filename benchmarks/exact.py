@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from benchmarks.measure import EPSILON, LAW, P_PHI, TEST, Ratio, Ratios, alternate, seconds_of
 from dpsmc_audit.notions.marginal import marginal_law
-from dpsmc_audit.walks import averages, exact, laws, renewal
+from dpsmc_audit.walks import averages, exact, laws, overshoot, renewal
 from dpsmc_audit.walks.averages import exact_mean, exact_sd
 from dpsmc_audit.walks.laws import exact_law
 from dpsmc_audit.walks.monte_carlo import draw_runs
@@ -21,11 +22,17 @@ TAIL = 0.01
 """The probability of the tail that stands for the law."""
 
 
+REMEMBERED: tuple[Any, ...] = (
+    *(exact_mean, averages._rare, exact._free_exit_law, overshoot.overshoots),
+    *(laws._exact_law, renewal.renewal, marginal_law),
+)
+
+
 def _anew(work: Callable[[], object]) -> Callable[[], object]:
     """Without what is remembered from before."""
 
     def forgotten() -> object:
-        for known in (exact_mean, averages._rare, exact._free_exit_law, laws._exact_law, renewal.renewal, marginal_law):
+        for known in REMEMBERED:
             known.cache_clear()
         return work()
 
