@@ -4,30 +4,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import EPSILON, LAW, P_PHI, TEST, Ratio, Ratios, alternate, seconds_of
+from benchmarks.measure import EPSILON, LAW, P_PHI, TEST, Ratio, Ratios, alternate
 from dpsmc_audit.notions.marginal import marginal_law
-from dpsmc_audit.walks import averages, exact, laws, renewal
+from dpsmc_audit.walks import averages, exact, laws, overshoot, renewal
 from dpsmc_audit.walks.averages import exact_mean, exact_sd
 from dpsmc_audit.walks.laws import exact_law
 from dpsmc_audit.walks.monte_carlo import draw_runs
 
 __all__ = ["exact_ratios"]
 
-ERROR, FEW = 1e-3, 65_536
+ERROR, FEW, ROUNDS = 1e-3, 16_384, 15
 TAIL = 0.01
 """The probability of the tail that stands for the law."""
 
 
-def _anew(work: Callable[[], object]) -> Callable[[], object]:
-    """Without what is remembered from before."""
+REMEMBERED: tuple[Any, ...] = (
+    *(exact_mean, averages._rare, exact._free_exit_law, overshoot.overshoots),
+    *(laws._exact_law, renewal.renewal, marginal_law),
+)
 
-    def forgotten() -> object:
-        for known in (exact_mean, averages._rare, exact._free_exit_law, laws._exact_law, renewal.renewal, marginal_law):
+
+def _anew(work: Callable[[], object]) -> Callable[[], float]:
+    """One value, without what is remembered from before."""
+
+    def forgotten() -> float:
+        for known in REMEMBERED:
             known.cache_clear()
-        return work()
+        work()
+        return 1.0
 
     return forgotten
 
@@ -59,17 +67,14 @@ def exact_ratios() -> Ratios:
         "law": _anew(lambda: exact_law(TEST, LAW, P_PHI)),
         "profile": _anew(lambda: marginal_law(TEST, LAW, P_PHI, (1,)).leakage(epsilons, 0.01)),
     }
-    for work in works.values():
-        work()  # compiled before the clock starts
-    rate = alternate({"runs": lambda: float(draw_runs(TEST, LAW, P_PHI, FEW).tau.size)}, 7)["runs"]
+    speed = alternate({"runs": lambda: float(draw_runs(TEST, LAW, P_PHI, FEW).tau.size), **works}, ROUNDS)
     needed, asked = _runs_needed(), {"mean": "the mean", "law": "a tail of 1 %", "profile": "delta at epsilon"}
     found = {}
-    for name, work in works.items():
-        seconds, runs = seconds_of(work, 5), needed[name]
-        sampled = runs / rate
+    for name, runs in needed.items():
+        seconds, sampled = 1.0 / speed[name], runs / speed["runs"]
         method = (
             f"thread time of {runs:.2g} runs by jumps, for a standard error of 1e-3 of {asked[name]}, against that of"
-            f" the exact {name}, nothing remembered; one core, best of 5"
+            f" the exact {name}, nothing remembered; one core, best of {ROUNDS} rounds in turn"
         )
         details = {"exact_seconds": float(f"{seconds:.3g}"), "sampled_seconds": float(f"{sampled:.3g}"), "runs": runs}
         found[f"exact_{name}_vs_monte_carlo"] = Ratio(sampled / seconds, method, details=details)

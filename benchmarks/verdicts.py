@@ -139,7 +139,8 @@ def verdict_ratios() -> Ratios:
             if method == "naive":
                 details |= {"false_alarms": study.false_alarms(runs)}
                 details |= {"false_alarms_with_the_runs_of_split": study.false_alarms(int(split))}
-            text = f"{study.name}, claim {study.epsilon:g}: runs until refuted at 99 % by {method}, against split;"
+            level = "at no level" if method == "naive" else "at 99 %"
+            text = f"{study.name}, claim {study.epsilon:g}: runs until {method} refutes ({level}), against split;"
             name = f"verdict_{study.name}_{method}_vs_split"
             found[name] = Ratio(runs / split, f"{text} medians of {REPETITIONS}", details=details)
     return found

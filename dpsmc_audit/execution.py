@@ -7,6 +7,7 @@ blocks come back in the order of their indices and are added up there. So nothin
 from __future__ import annotations
 
 import atexit
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -114,9 +115,12 @@ class Execution:
             while window:
                 results = parallel(delayed(work)(*block) for block in window)
                 try:
-                    yield from results
+                    for result in results:  # noqa: UP028 - "yield from" would close them without what follows
+                        yield result
                 finally:
-                    results.close()
+                    with warnings.catch_warnings():  # blocks that nobody waits for any more are no one's mistake
+                        warnings.simplefilter("ignore")
+                        results.close()
                 window = list(islice(waiting, ahead * workers))
 
 

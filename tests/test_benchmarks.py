@@ -21,7 +21,7 @@ KNOWN = results.read()
 def test_every_ratio_has_its_method_and_machine() -> None:
     for name, entry in KNOWN.items():
         assert set(entry) <= {"ratio", "method", "machine", "at_least", "at_most", "details"}, name
-        assert entry["ratio"] > 0.0
+        assert entry["ratio"] > 0.0 or name.startswith("slope_"), name  # what does not grow has a slope of about 0
         assert entry["method"]
         assert re.match(r"\d+ cores, ", entry["machine"])
 

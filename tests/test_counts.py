@@ -17,7 +17,18 @@ from dpsmc_audit import audit, audit_marginal
 from dpsmc_audit.mechanisms import Exponential
 from dpsmc_audit.notions import informed, marginal
 from dpsmc_audit.sprt import Sprt
-from dpsmc_audit.walks import exact, laws, monte_carlo, pairs, passage, renewal
+from dpsmc_audit.walks import (
+    averages,
+    brackets,
+    exact,
+    laws,
+    monte_carlo,
+    overshoot,
+    pairs,
+    passage,
+    quadrature,
+    renewal,
+)  # fmt: skip
 from dpsmc_audit.walks.laws import exact_law
 from dpsmc_audit.walks.monte_carlo import Kernel, draw_runs
 from tests import twins
@@ -25,6 +36,13 @@ from tests import twins
 P_PHI, EPSILON = 0.84, 0.01
 TEST = Sprt(0.73, 0.01, 0.01)
 LAW = Exponential.private(TEST, EPSILON)
+
+
+REMEMBERED: list[Any] = [
+    *(exact._free_exit_law, laws._exact_law, renewal.renewal, overshoot.overshoots, marginal.marginal_law),
+    *(averages.exact_mean, averages._rare, quadrature.fixed, quadrature.fixed_rare, brackets.against),
+]
+"""What earlier tests may have computed already."""
 
 
 def check(count: float, known: float) -> None:
@@ -106,7 +124,7 @@ def cells(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 
     monkeypatch.setattr(exact, "_advance", advance)
     monkeypatch.setattr(exact, "_begun", begin)
-    for known in (exact._free_exit_law, laws._exact_law, renewal.renewal, marginal.marginal_law):
+    for known in REMEMBERED:
         known.cache_clear()
     return seen
 
@@ -176,7 +194,7 @@ def test_work_of_a_marginal_audit(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(marginal, "draw_block", drawn)
     monkeypatch.setattr(marginal, "draw_pair", paired)
-    for known in (laws._exact_law, marginal.marginal_law):
+    for known in REMEMBERED:
         known.cache_clear()
     audit_marginal(TEST, LAW, P_PHI, EPSILON, runs=3000, pairs=10)
     assert sum(walks) == 2 * 3000

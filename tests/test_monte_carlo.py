@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
@@ -13,7 +13,7 @@ from dpsmc_audit.mechanisms import Exponential, NoNoise, mechanism_named
 from dpsmc_audit.sprt import ParameterError, Sprt
 from dpsmc_audit.walks import monte_carlo
 from dpsmc_audit.walks.laws import exact_law
-from dpsmc_audit.walks.monte_carlo import Kernel, derived, draw_block, draw_runs
+from dpsmc_audit.walks.monte_carlo import Kernel, Runs, derived, draw_block, draw_runs
 from tests import twins
 from tests.statistics import chi_square
 from tests.strategies import epsilons, mechanisms, sprts
@@ -95,6 +95,29 @@ def test_results_depend_on_the_seed_alone(seed: int, runs: int, block_size: int,
     blocks = [draw_block(test, law, 0.8, *block, **options) for block, _ in cut(runs, block_size)]  # type: ignore[arg-type]
     assert np.concatenate([b.tau for b in blocks]).tolist() == whole.tau.tolist()
     assert np.concatenate([b.decision for b in blocks]).tolist() == whole.decision.tolist()
+
+
+@given(sprts(finest=0.05), st.data(), st.sampled_from([(), (3,)]), st.integers(1, 60), kernels)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_pieces_of_a_block_change_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+    test: Sprt,
+    data: st.DataObject,
+    entries: tuple[int, ...],
+    piece: int,
+    kernel: Kernel,
+) -> None:
+    law = data.draw(mechanisms(test))
+
+    def drawn() -> Runs:
+        return draw_runs(test, law, 0.7, 100, seed=3, max_steps=5000, kernel=kernel, entries=entries)
+
+    whole = drawn()
+    with monkeypatch.context() as cut_up:
+        cut_up.setattr(monte_carlo, "_PIECE", piece)
+        parts = drawn()
+    assert parts.tau.tolist() == whole.tau.tolist()
+    assert parts.decision.tolist() == whole.decision.tolist()
 
 
 @pytest.mark.parametrize("kernel", ["jumps", "steps"])
