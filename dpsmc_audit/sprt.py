@@ -161,6 +161,11 @@ class Sprt:
         """The L at and below which no room is left between the bounds: a fair coin decides after one sample."""
         return -min(self.b_up, self.b_low)
 
+    @property
+    def least_room(self) -> float:
+        """An L a hair above that; with steps too small for a part of one to show, the next number above."""
+        return max(self.no_room + 1e-9 * self.step_sum, math.nextafter(self.no_room, math.inf))
+
     def drift(self, p_phi: float) -> float:
         """Mean step ``D = p_phi s_plus - (1 - p_phi) s_minus``."""
         check_probability("p_phi", p_phi)

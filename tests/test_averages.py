@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsmc_audit.mechanisms import Exponential, NoNoise, mechanism_named
+from dpsmc_audit.mechanisms import Exponential, Law, NoNoise, mechanism_named
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks import averages, brackets, quadrature
 from dpsmc_audit.walks.averages import (
@@ -233,3 +233,9 @@ def test_tiny_indifference_regions_do_not_hang(delta: float, p_phi: float) -> No
     exact = exact_mean(test, NoNoise(), p_phi)
     assert exact.value == pytest.approx(test.wald(p_phi).samples, rel=5 * delta + 1e-6)
     assert exact.error < 1e-3 * exact.value
+
+
+def test_steps_too_small_to_show_beside_the_bounds_still_leave_room() -> None:
+    test, law = Sprt(p=0.73, delta=1e-9, alpha=0.01), Law.of("norm")
+    assert test.least_room > test.no_room
+    assert 0.0 < exact_mean(test, law, 0.84).value < 1e12

@@ -193,7 +193,7 @@ def _require_early(test: Sprt, mechanism: Mechanism, p_phi: float, last: int) ->
 
 def _lowest(test: Sprt, mechanism: Mechanism) -> float:
     """The smallest L that leaves room between the bounds; a hair above where a coin decides."""
-    return max(float(mechanism.quantile(0.0)), test.no_room + 1e-9 * test.step_sum)
+    return max(float(mechanism.quantile(0.0)), test.least_room)
 
 
 def _beyond(test: Sprt, p_phi: float, entries: tuple[int, ...], far: float, edge: float) -> float:

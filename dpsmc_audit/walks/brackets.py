@@ -47,7 +47,7 @@ def _bracket(
     """
     lowest = float(mechanism.quantile(0.0))
     tossed = 0.0 if lowest > test.no_room else 1.0 - float(mechanism.survival(test.no_room))
-    lowest = max(lowest, test.no_room + 1e-9 * test.step_sum)
+    lowest = max(lowest, test.least_room)
 
     def item(left: float, right: float) -> tuple[float, float, float, float, float, float]:
         above = float(mechanism.survival(left)) if left > lowest else 1.0 - tossed

@@ -99,7 +99,7 @@ def _ends(test: Sprt, mechanism: Mechanism, p_phi: float, lowest: float, top: fl
 
     Without a tilt none is wider than the law for a fixed L is smooth.
     """
-    start = max(lowest, test.no_room + 1e-9 * test.step_sum)
+    start = max(lowest, test.least_room)
     grid = np.linspace(start, top, 20_001)
     weights = -np.diff(mechanism.survival(grid)) * np.exp(-tilt * (grid[1:] - start))
     cumulative = np.concatenate([[0.0], np.cumsum(weights)]) / max(float(weights.sum()), 1e-300)
