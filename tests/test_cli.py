@@ -480,7 +480,7 @@ def test_a_sweep_over_samplers_makes_one_table(run: Run, mine: str, tmp_path: Pa
 
 @pytest.mark.parametrize(
     "override",
-    ["notion=marginal", "notion=expected", "engine=exact", "backend.workers=2", "mechanism=laplace", "p=0.5",
+    ["notion=marginal", "notion=expected", "engine=exact", "engine.kernel=steps", "mechanism=laplace", "p=0.5",
      "p_phi=0.8", "alpha=0.05", "delta=0.02", "entry=2", "pairs=100", "draws=100", "bin_width=1", "max_steps=100",
      "epsilons=[1]", "model=bernoulli"],
 )  # fmt: skip
