@@ -47,6 +47,9 @@ class SweepTable(Callback):
         self._composed = _compose_once()
         self._points = Points()
 
+    def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
+        _running.clear()  # a sweep before it, in the same process, may have ended in an error
+
     def on_job_start(self, config: DictConfig, **kwargs: Any) -> None:
         if _running:  # not in a process of a launcher
             self._points.begin(len(self._composed))
@@ -57,9 +60,10 @@ class SweepTable(Callback):
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         self._points.close()
-        if not tabulate(**_running):
-            raise SystemExit(1)
+        complete = tabulate(**_running)
         _running.clear()
+        if not complete:
+            raise SystemExit(1)
 
 
 def _compose_once() -> set[tuple[str, ...]]:
