@@ -144,6 +144,13 @@ def test_means_that_do_not_exist_leave_a_gap_in_the_figure() -> None:
     assert sweep_figure([row, row | {"alpha": 0.02, "samples_exact": 5.0}], ["alpha"]).axes[0].get_yscale() == "log"
 
 
+@pytest.mark.parametrize("alpha", ["0.7,0.8", "0.1,x"])
+def test_a_run_after_a_sweep_that_failed_is_a_run(run: Run, alpha: str) -> None:
+    assert run("-m", "task=simulate", f"alpha={alpha}", "runs=5")[0] != 0
+    code, _, err = run("task=simulate", "runs=5")
+    assert (code, err) == (0, "")
+
+
 BAD = {
     "alpha=0": "alpha",
     "alpha=0.5": "alpha",

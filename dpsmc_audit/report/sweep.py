@@ -53,6 +53,7 @@ class SweepTable(Callback):
     """Hydra callback: remembers where the sweep goes, and joins its results when it ends."""
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
+        _release()
         folder = Path(config.hydra.sweep.dir).absolute()
         try:
             lock = locked(folder)
@@ -66,6 +67,9 @@ class SweepTable(Callback):
         set_aside(folder)
         self._composed = _running["points"] = _compose_once()
         self._points = Points()
+
+    def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
+        _release()  # a sweep before it, in the same process, may have ended in an error
 
     def on_job_start(self, config: DictConfig, **kwargs: Any) -> None:
         if _running:  # not in a process of a launcher
