@@ -16,7 +16,7 @@ from dpsmc_audit.walks.laws import exact_law
 from dpsmc_audit.walks.monte_carlo import Kernel, Runs, derived, draw_block, draw_runs
 from tests import twins
 from tests.statistics import chi_square
-from tests.strategies import epsilons, mechanisms, sprts
+from tests.strategies import epsilons, examples, mechanisms, sprts
 
 kernels = st.sampled_from(["jumps", "steps"])
 
@@ -63,7 +63,7 @@ def test_alias_tables_hold_the_binomial_law(p_phi: float, e: int) -> None:
 
 
 @given(sprts(finest=0.02), epsilons, st.floats(0.05, 0.95), kernels, st.sampled_from(["none", "exponential"]))
-@settings(max_examples=120, derandomize=True)
+@settings(max_examples=examples(120), derandomize=True)
 def test_sampled_and_exact_laws_agree(test: Sprt, epsilon: float, p_phi: float, kernel: Kernel, name: str) -> None:
     """Chi-square on (tau, decision) at level 1e-6 a case: all cases together raise a false alarm once in 8000 suites.
 

@@ -12,7 +12,7 @@ from dpsmc_audit.notions.expected import _by_grid, expected_law, forced_moments,
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks.exact import Steps, exit_law
 from dpsmc_audit.walks.ladder import MeanPassage
-from tests.strategies import sprts
+from tests.strategies import examples, sprts
 
 PAPER = Sprt(0.73, 0.01, 0.01)
 LAW = Exponential.private(PAPER, 0.01)
@@ -58,7 +58,7 @@ def test_ladder_and_grid_agree_within_the_grids_error(p_phi: float, epsilon: flo
 
 
 @given(sprts(finest=0.03), st.floats(0.05, 2.0), st.floats(0.1, 0.9), st.integers(1, 30))
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_probabilities_are_those_of_many_l(test: Sprt, epsilon: float, p_phi: float, entry: int) -> None:
     """Against g_x at 300 quantiles of L: every tail within one quantile and the stated error."""
     law = Exponential.private(test, epsilon)
