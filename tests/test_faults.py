@@ -200,6 +200,32 @@ def test_an_interrupted_sweep_says_how_to_go_on(tmp_path: Path, whole_sweep: byt
     assert (tmp_path / "s" / "table.csv").read_bytes() == whole_sweep
 
 
+def test_a_sweep_in_a_long_block_still_shows_its_finished_points(tmp_path: Path) -> None:
+    """The second point would take minutes in one compiled call; another thread ends the sweep and writes its table."""
+    slow = ["-m", "task=simulate", "runs=100000", "p_phi=0.73", "delta=0.05,0.0001", "engine.kernel=steps", "alpha=0.1"]
+    process = start([*slow, "backend=serial", "backend.block_size=100000", "hydra.sweep.dir=s"], tmp_path)
+    wait_for((tmp_path / "s" / "1").exists, process)
+    time.sleep(2.0)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)  # impatience changes nothing
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "1 results in s" in out
+    assert (tmp_path / "s" / "table.csv").read_text().count("\n") == 2
+    assert err.endswith("\ninterrupted: finished points are kept; go on with the same command and hydra.sweep.dir=s\n")
+    assert "Traceback" not in err
+
+
+def test_ctrl_c_during_the_imports_is_quiet(tmp_path: Path) -> None:
+    (tmp_path / "hydra.py").write_text("import pathlib, time\npathlib.Path('importing').touch()\ntime.sleep(60)\n")
+    process = start(["task=simulate"], tmp_path)  # the folder it starts in comes first on the path
+    wait_for((tmp_path / "importing").exists, process)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=60) == ("", "")
+    assert process.returncode == -signal.SIGINT
+
+
 # --- no room on the disk --------------------------------------------------------------------------------------------
 
 

@@ -577,7 +577,7 @@ def test_the_statement_at_the_papers_parameters(law: Any, delta: float, sample: 
 
 
 LOUD = """
-import atexit, logging, os, subprocess, sys, threading, time
+import atexit, ctypes, logging, os, subprocess, sys, threading, time
 
 class Late:
     def __del__(self):
@@ -589,6 +589,7 @@ def draw(rng, n):
     bits = rng.random(n) < 0.9
     os.write(1, b"SECRET descriptor")
     print("SECRET stream", file=sys.__stdout__)
+    ctypes.CDLL(None).printf(b"SECRET library")
     subprocess.run(["echo", "SECRET child"])
     logging.disable(logging.NOTSET)
     logging.getLogger("mine").error("SECRET log")
@@ -602,14 +603,15 @@ def fails(rng, n):
 """
 
 
-@pytest.mark.parametrize("function", ["draw", "fails"])
-def test_a_loud_model_is_not_heard(tmp_path: Path, function: str) -> None:
-    """In a process of its own: descriptors, children, logs, threads, exit handlers and finalisers."""
+@pytest.mark.parametrize(("function", "unbuffered"), [("draw", ""), ("draw", "1"), ("fails", "")])
+def test_a_loud_model_is_not_heard(tmp_path: Path, function: str, unbuffered: str) -> None:
+    """In a process of its own: descriptors, streams and their buffers, children, logs, threads, exit handlers."""
     (tmp_path / "loud.py").write_text(LOUD)
     (tmp_path / "quiet").mkdir()
     command = [sys.executable, "-m", "dpsmc_audit", "task=verify", *QUICK, "model=python"]
     command += [f"model.target=loud:{function}", "hydra.run.dir=quiet"]
     environment = dict(os.environ) | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{Path(__file__).parent.parent}"}
+    environment["PYTHONUNBUFFERED"] = unbuffered
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == (0 if function == "draw" else 2), done.stderr
     left = "".join(path.read_text() for path in (tmp_path / "quiet").iterdir())

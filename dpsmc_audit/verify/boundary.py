@@ -2,7 +2,7 @@
 
 Whatever the samples' code prints, logs or warns of while the run lasts is dropped, by way of Python or of the standard
 streams, and an error in it is replaced by words that hold nothing of the samples: its message, its traceback and the
-exceptions behind it stay inside. The command ends its process at once after a release (`dpsmc_audit.__main__.command`),
+exceptions behind it stay inside. The command ends its process at once after a release (`dpsmc_audit.cli.command`),
 so that threads, exit handlers and finalisers of that code do not speak later. It is no sandbox: code that opens files,
 sockets or terminals of its own can write what it likes to them.
 """
@@ -10,13 +10,14 @@ sockets or terminals of its own can write what it likes to them.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import io
 import logging
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, TextIO
 
 import numpy as np
 
@@ -52,13 +53,20 @@ class _Nowhere(io.TextIOBase):
         return len(text)
 
 
+def _flush(streams: Iterable[TextIO | None]) -> None:
+    """What waits in buffers of Python or of the C library for standard output and error goes where they lead now."""
+    for stream in streams:
+        with contextlib.suppress(AttributeError, OSError, ValueError):
+            stream.flush()  # type: ignore[union-attr]
+    with contextlib.suppress(AttributeError, OSError, TypeError):  # systems name their C library in other ways
+        ctypes.CDLL(None).fflush(None)
+
+
 @contextlib.contextmanager
 def _closed_streams() -> Iterator[None]:
     """Standard output and error lead nowhere, for C code and child processes too."""
-    kept = []
-    with contextlib.suppress(OSError, ValueError):
-        sys.stdout.flush()
-        sys.stderr.flush()
+    kept, streams = [], (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
+    _flush(streams)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         for stream in (1, 2):
@@ -67,6 +75,7 @@ def _closed_streams() -> Iterator[None]:
                 os.dup2(nowhere, stream)
         yield
     finally:
+        _flush(streams)
         for stream, copy in kept:
             os.dup2(copy, stream)
             os.close(copy)
