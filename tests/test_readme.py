@@ -17,8 +17,11 @@ __all__ = ["run"]
 README = (TOP / "README.md").read_text(encoding="utf-8")
 PYTHON = [block.text for block in blocks(TOP / "README.md") if block.language == "python"]
 
+ELSEWHERE = {"--help": "test_help_names_the_keys", "+sweep=observers": "test_cli.test_observers_side_by_side"}
+"""Commands with a test of their own."""
 
-@pytest.mark.parametrize("command", [c for c in commands(README) if c != "--help"])
+
+@pytest.mark.parametrize("command", [c for c in commands(README) if c not in ELSEWHERE])
 def test_commands_run(run: Run, command: str, tmp_path: Path) -> None:
     """With fewer runs where the command leaves their number open."""
     few = (
