@@ -8,22 +8,20 @@ import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
-from traceback import walk_tb
 from typing import Any, NoReturn
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig
-from omegaconf.errors import OmegaConfBaseException
 
 from dpsmc_audit.config import Config, read, register
+from dpsmc_audit.errors import one_line
 from dpsmc_audit.interrupts import INTERRUPTED, end_now, end_soon_after_interrupt, interrupted
 from dpsmc_audit.notes import warn
 from dpsmc_audit.provenance import fingerprint
 from dpsmc_audit.report.files import FAILED, KEPT_NOTE, near, strict
-from dpsmc_audit.sprt import ParameterError, require
+from dpsmc_audit.sprt import require
 
 INSIDE, BESIDE = Path(__file__).parent / "conf", Path(__file__).parent.parent / "conf"
 CONF = INSIDE if INSIDE.is_dir() else BESIDE  # a wheel carries conf/ inside, a checkout has it at the top
@@ -129,7 +127,7 @@ def _job(composed: DictConfig) -> None:
         if not _in_sweep():
             _stop(error)
         try:
-            write_text(folder / FAILED, f"{_where()}{_line(error)}\n")
+            write_text(folder / FAILED, f"{_where()}{one_line(error)}\n")
         except OSError as full:  # then no other point could be written either
             _stop(full)
 
@@ -138,25 +136,8 @@ def _stop(error: Exception) -> NoReturn:
     """End in one clear line, or in a traceback where the user asked for it."""
     if os.environ.get(TRACEBACK) == "1":
         raise error
-    print(f"error: {_line(error)}", file=sys.stderr)
+    print(f"error: {one_line(error)}", file=sys.stderr)
     sys.exit(2)
-
-
-def _line(error: BaseException) -> str:
-    """One line for the user: Hydra puts the reason into the cause."""
-    told = isinstance(error, (ParameterError, HydraException, OmegaConfBaseException, OSError)) or _of_hydra(error)
-    text = f"{error}" if told else f"{type(error).__name__}: {error}"
-    text = text.replace("LexerNoViableAltException:", "cannot read the override")  # Hydra shows its parser's exception
-    cause = error.__cause__
-    lines = [*text.splitlines(), *(f"{cause}".splitlines()[:1] if isinstance(cause, OmegaConfBaseException) else [])]
-    told_in_one = " ".join(line.strip() for line in lines if line.strip(" ^"))
-    return told_in_one.encode("utf-8", "backslashreplace").decode()  # bytes that are no text can be part of a message
-
-
-def _of_hydra(error: BaseException) -> bool:
-    """Some of Hydra's refusals are plain exceptions; they are known by where they were raised."""
-    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
-    return bool(frames) and f"{frames[-1].f_globals.get('__name__')}".startswith(("hydra.", "omegaconf."))
 
 
 def main() -> None:

@@ -158,7 +158,9 @@ class Config:
         """What concerns the test, its noise and its observers."""
         _ = self.law
         check_entries(self.entries, self.max_steps if self.task.name == "audit" else 2**40)
-        _ = epsilon_grid(self.epsilon, self.epsilons) if self.epsilons is not None else None
+        if self.epsilons is not None:
+            require(isinstance(self.epsilons, list), f"epsilons must be a list, got {self.epsilons}")
+            _ = epsilon_grid(self.epsilon, self.epsilons)
         asked = f"task={self.task.name} notion={self.notion.name}"
         informed = self.task.name == "audit" and self.notion.name == "informed"
         require(self.sequence is None or informed, f"sequence is for task=audit notion=informed, got {asked}")

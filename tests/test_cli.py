@@ -16,6 +16,7 @@ from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 
 from dpsmc_audit.config import read, register
+from dpsmc_audit.report import sweep
 from dpsmc_audit.report.figures import sweep_figure
 from tests.command import Run, runner
 
@@ -202,6 +203,10 @@ BAD = {
     "epsilons=[]": "epsilons",
     "epsilons=[0.1,-1]": "epsilons",
     "epsilons=[nan]": "epsilons",
+    "epsilons=${p}": "epsilons must be a list",
+    "-m alpha=0.01,0.02 study=${nothing}": "nothing",
+    "-m alpha=0.01,0.02 hydra.sweep.dir=${nothing}": "nothing",
+    "-m alpha=0.01,0.02 hydra.sweep.dir=/dev/null/x": "/dev/null/x",
     "floor=0": "floor",
     "floor=1": "floor",
     "floor=nan": "floor",
@@ -404,6 +409,28 @@ def test_a_given_sequence_is_audited_exactly(run: Run, tmp_path: Path) -> None:
     assert result["worst_sequence"] == "the given sequence"
     assert result["reveal_1"] == pytest.approx(0.1, abs=0.03)  # about 1 - exp(-epsilon)
     assert "given sequence" in out
+
+
+def test_a_sweep_whose_table_cannot_be_written_fails(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To Hydra an error in a callback is a warning, and the sweep a success."""
+
+    def full(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sweep, "_write", full)
+    code, _, err = run("-m", "task=simulate", "runs=20", "alpha=0.01,0.02", "hydra.sweep.dir=s")
+    assert (code, err) == (2, "error: [Errno 28] No space left on device\n")
+    assert len(results(tmp_path / "s")) == 2
+
+
+@pytest.mark.parametrize(("given", "expected"), [("epsilon=${delta}", 0), ("epsilon=${nothing}", 1)])
+def test_overrides_of_a_sweep_may_refer_to_keys(run: Run, tmp_path: Path, given: str, expected: int) -> None:
+    code, _, err = run("-m", "task=simulate", "runs=20", "alpha=0.01,0.02", given, "hydra.sweep.dir=s")
+    assert code == expected
+    assert err.count("Interpolation key 'nothing' not found") == (0 if expected == 0 else 2)
+    if expected == 0:
+        assert {result["parameters"]["epsilon"] for result in results(tmp_path / "s")} == {0.01}
+        assert "epsilon=${delta}" in (tmp_path / "s" / "report.html").read_text()
 
 
 def test_observers_side_by_side(run: Run, tmp_path: Path) -> None:

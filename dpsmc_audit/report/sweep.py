@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from hydra.core.global_hydra import GlobalHydra
 from hydra.experimental.callback import Callback
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
+from dpsmc_audit.errors import one_line
 from dpsmc_audit.report.files import FAILED, KEPT_NOTE, RESULT, near, read_json, write_text
 from dpsmc_audit.report.page_sweep import write_sweep_report
 from dpsmc_audit.report.progress import Points
@@ -49,21 +50,28 @@ def _release() -> None:
         lock.close()
 
 
+@contextmanager
+def _or_stop() -> Iterator[None]:
+    """An error of a callback ends the sweep: to Hydra it would be a warning."""
+    try:
+        yield
+    except Exception as error:
+        print(f"error: {one_line(error)}", file=sys.stderr)
+        raise SystemExit(2) from error
+
+
 class SweepTable(Callback):
     """Hydra callback: remembers where the sweep goes, and joins its results when it ends."""
 
+    @_or_stop()
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         _release()
-        folder = Path(config.hydra.sweep.dir).absolute()
-        try:
-            lock = locked(folder)
-        except ParameterError as error:  # raised, Hydra would put its own words before ours
-            print(f"error: {error}", file=sys.stderr)
-            raise SystemExit(2) from error
+        folder, study = Path(config.hydra.sweep.dir).absolute(), config.get("study")
+        lock = locked(folder)
         started = os.fstat(lock.fileno()).st_mtime  # by the clock of the disk, which may be another machine's
         _held.append(lock)
-        _running.update(folder=folder, study=config.get("study"), started=started)
-        _running["given"] = list(config.hydra.overrides.task)
+        _running.update(folder=folder, study=study, started=started)
+        _running["given"] = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)  # as they were typed
         set_aside(folder)
         self._composed = _running["points"] = _compose_once()
         self._points = Points()
@@ -79,6 +87,7 @@ class SweepTable(Callback):
         if _running:
             self._points.end()
 
+    @_or_stop()
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         self._points.close()
         complete = tabulate(**_running)

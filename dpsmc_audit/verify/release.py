@@ -86,14 +86,14 @@ def announcement(test: Sprt, mechanism: Mechanism, *, negated: bool = False) -> 
     """What a run will cost, in samples, as far as that can be known beforehand."""
     cost = expected_cost(test, mechanism)
     pairs = sorted((1.0 - p_phi if negated else p_phi, samples) for p_phi, samples in cost.items())
-    cells = [(f"{p_phi:.4g}", f"{samples:.0f}") for p_phi, samples in pairs]
+    cells = [(f"{p_phi:.4g}", f"{float(f'{samples:.3g}'):.0f}") for p_phi, samples in pairs]
     widths = [max(len(cell) for cell in column) for column in cells]
     lines = (
         "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
         for row in zip(*cells, strict=True)
     )
     return "\n".join(
-        f"{name:<21} {line}" for name, line in zip(("if p_phi is", "it takes on average"), lines, strict=True)
+        f"{name:<26} {line}" for name, line in zip(("if p_phi is", "it takes on average about"), lines, strict=True)
     )
 
 

@@ -43,6 +43,7 @@ __all__ = [
     "exact_mean",
     "exact_null_probability",
     "exact_sd",
+    "rough_mean",
     "worst_errors",
 ]
 
@@ -98,6 +99,24 @@ def _mean_of_any(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
         # runs beyond the last k that was computed belong to L from about here on
         error += 2.0 * mechanism.beyond(0.5 * law.null.size * drift) / drift
     return Exact(law.mean, error, law.method)
+
+
+def rough_mean(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
+    """Mean number of samples to a percent, where `exact_mean` would take long: near p with two-sided noise.
+
+    Examples
+    --------
+    >>> from dpsmc_audit.mechanisms import Laplace
+    >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
+    >>> f"{rough_mean(test, Laplace.private(test, 0.01), 0.74).value:.3g}"
+    '3.41e+04'
+    """
+    heavy = isinstance(mechanism, Law) and (mechanism.atoms is not None or math.isinf(mechanism.moments[0]))
+    if not (heavy or isinstance(mechanism, (NoNoise, Exponential)) or p_phi in (0.0, 1.0)):
+        between = mean_by_bracket(test, mechanism, p_phi)
+        if between.error <= 0.01 * between.value:
+            return between
+    return exact_mean(test, mechanism, p_phi)
 
 
 def _mean_without_noise(test: Sprt, p_phi: float) -> Exact:
