@@ -14,13 +14,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dpsmc_audit.audits.marginal import CERTIFIED
 from dpsmc_audit.audits.verdicts import _KNOWN, FEWEST_PAIRS
 from dpsmc_audit.evidence.power import POWER
 from dpsmc_audit.mechanisms import Laplace, NoNoise
+from dpsmc_audit.report.charts import Frame
 from dpsmc_audit.report.command import command_line, without_folders
 from dpsmc_audit.report.guarantee import exact_beside, guarantee, witness_in_words
+from dpsmc_audit.report.multiples import _x_scale
 from dpsmc_audit.report.page_audit import write_report
 from dpsmc_audit.report.page_sweep import summary, sweep_page
 from dpsmc_audit.report.terminal import as_table, colourful
@@ -330,6 +334,14 @@ def test_the_table_on_the_terminal_is_aligned(name: str, tmp_path: Path) -> None
     painted = as_table(result, ["report.html", "result.json"], colour=True, width=80)
     assert re.sub(r"\x1b\[[\d;]*m", "", painted) == plain
     assert painted != plain
+
+
+@given(values=st.lists(st.floats(-1e300, 1e300) | st.integers(2**64 - 3, 2**64 - 1).map(float), min_size=1, max_size=4))
+def test_any_value_of_a_key_has_its_place_in_the_frame(values: list[float]) -> None:
+    """One large value too: a seed has up to 20 digits."""
+    frame = Frame(50.0, 350.0, 14.0, 200.0)
+    x = _x_scale(values, frame)
+    assert all(frame.left <= x(value) <= frame.right for value in (*values, *x.ticks()))
 
 
 def test_a_terminal_is_given_no_control_characters(tmp_path: Path) -> None:

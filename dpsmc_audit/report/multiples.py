@@ -178,8 +178,13 @@ def _x_scale(values: Sequence[float], frame: Frame) -> Scale:
     low, high = min(values), max(values)
     if low > 0.0 and high / low > 20.0:
         return Scale(low / 1.25, high * 1.25, frame.left, frame.right, log=True)
-    room = 0.06 * (high - low) or 1.0
+    room = _room(low, high, 0.06)
     return Scale(low - room, high + room, frame.left, frame.right)
+
+
+def _room(low: float, high: float, share: float) -> float:
+    """Beside the outermost values; enough to tell the ends apart where there is one value, however large."""
+    return max(share * (high - low), 1e-12 * abs(high)) if high > low else 0.1 * abs(high) or 1.0
 
 
 def _places(count: int, frame: Frame) -> Scale:
@@ -217,6 +222,6 @@ def _y_scale(measure: Measure, rows: Sequence[Row], frame: Frame) -> tuple[Scale
     low, high = min(finite, default=0.0), max(finite, default=1.0)
     if measure.log:
         low = min(0.0, low)
-    room = 0.08 * (high - low) or 0.1 * abs(high) or 1.0
+    room = _room(low, high, 0.08)
     start = low if low == 0.0 else low - room
     return Scale(start, high + room * (2.0 if infinite else 1.0), frame.bottom, frame.top), 0, infinite
