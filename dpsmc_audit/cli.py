@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -165,7 +166,8 @@ def _close() -> None:
     try:
         if not _state["interrupted"]:
             _state["interrupted"] = True
-            finish_interrupted()
+            with suppress(OSError):  # other processes of a launcher may still be at work there
+                finish_interrupted()
             print(f"\n{_interrupted()}", file=sys.stderr)
     finally:
         _closing.release()
