@@ -17,7 +17,11 @@ __all__ = ["run"]
 README = (TOP / "README.md").read_text(encoding="utf-8")
 PYTHON = [block.text for block in blocks(TOP / "README.md") if block.language == "python"]
 
-ELSEWHERE = {"--help": "test_help_names_the_keys", "+sweep=observers": "test_cli.test_observers_side_by_side"}
+ELSEWHERE = {
+    "--help": "test_help_names_the_keys",
+    "+sweep=observers": "test_cli.test_observers_side_by_side",
+    "+sweep=epsilon task=audit": "test_cli.test_every_sweep_audits",
+}
 """Commands with a test of their own."""
 
 
