@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Histogram",
+    "delta_ends",
     "exact_histogram",
     "exact_verdict",
     "log_ratio",
@@ -33,12 +34,6 @@ __all__ = [
 ]
 
 FloatArray = NDArray[np.float64]
-
-_KNOWN = 1e-8
-"""Bins with less probability than this are left out of exact verdicts."""
-
-_NOTHING = 1e-12
-"""A support gap of this probability is rounding."""
 
 FEWEST_PAIRS = 200
 """A sampled verdict needs this many pairs: its bound is asymptotic, and rare sequences need a chance to show."""
@@ -74,25 +69,50 @@ def log_ratio(p1: FloatArray, p0: FloatArray) -> FloatArray:
         return np.log(p1) - np.log(p0)
 
 
-def _delta(p1: FloatArray, p0: FloatArray, epsilon: float, unsure: FloatArray) -> float:
-    """A delta that (epsilon, delta) cannot do without on unions of these bins, in either direction.
+def delta_ends(
+    one: tuple[FloatArray, FloatArray], zero: tuple[FloatArray, FloatArray], epsilon: float
+) -> tuple[float, float]:
+    """A delta that (epsilon, delta) cannot do without on unions of these outcomes, and one that is surely enough.
 
-    Each bin counts with what is left of it when both probabilities are off by as much as they are `unsure`.
+    Both are for the worse of the two directions.
+
+    Parameters
+    ----------
+    one, zero : tuple of two arrays
+        The lower and the upper ends of the probability of each outcome, for x = 1 and for x = 0.
+    epsilon : float
+        The claim.
+
+    Returns
+    -------
+    tuple of float
+        The lower and the upper end of delta.
+
+    Examples
+    --------
+    >>> half, most = (np.array([0.5]),) * 2, (np.array([0.8]), np.array([0.9]))
+    >>> [round(delta, 3) for delta in delta_ends(most, half, epsilon=0.0)]
+    [0.3, 0.4]
     """
-    times = factor(epsilon)
-    slack = unsure * (1.0 + times)
-    return float(max(np.maximum(p1 - times * p0 - slack, 0.0).sum(), np.maximum(p0 - times * p1 - slack, 0.0).sum()))
+    times, found = factor(epsilon), []
+    for p, q in ((one, zero), (zero, one)):
+        found.append([float(np.maximum(a - times * b, 0.0).sum()) for a, b in ((p[0], q[1]), (p[1], q[0]))])
+    return max(low for low, _ in found), max(high for _, high in found)
 
 
 def exact_verdict(law: ExpectedLaw, epsilon: float) -> Verdict:
-    """From the exact laws; a support gap counts if it holds an integer, as the definition's events are of integers."""
+    """From the exact laws; a support gap counts if it holds an integer, as the definition's events are of integers.
+
+    Bins are compared with the claim at their ends: `violated` takes one bin that is outside wherever in its enclosure
+    it is, `certified` takes all of them inside. Calibrated two-sided noise has bins exactly on the line, where ends
+    cannot tell; they are inside because both laws are the same noise, shifted (`ExpectedLaw.hidden`).
+    """
     p1, p0 = law.probabilities()
-    ratio, error = np.abs(log_ratio(p1, p0)), law.log_ratio_error()
-    known = (p1 + p0) > _KNOWN
-    surely = np.where(known & (np.isfinite(ratio) | law.surely_held()), ratio - error, 0.0)
+    low, high = law.log_ratio_ends()
+    surely, one, zero = np.maximum(np.maximum(low, -high), 0.0), *law.enclosed()
     worst = int(np.argmax(surely))
-    delta = _delta(p1, p0, epsilon, 2.0 * law.tail_error * np.maximum(law.tail_1, law.tail_0))
-    if law.gap.integer is not None and law.gap.below > _NOTHING:
+    delta = delta_ends((one.low, one.high), (zero.low, zero.high), epsilon)[0]
+    if law.gap.integer is not None:
         one_early = law.start_1.value < law.start_0.value
         p = (law.gap.below, 0.0) if one_early else (0.0, law.gap.below)
         event = f"average termination time below {law.gap.integer}"
@@ -101,9 +121,11 @@ def exact_verdict(law: ExpectedLaw, epsilon: float) -> Verdict:
     bound = max(float(surely[worst]), 0.0)
     if bound > epsilon:
         return Verdict("violated", bound, delta, witness)
-    if np.all(np.where(known, ratio + error, 0.0) <= epsilon + 1e-6):
-        return Verdict("certified", bound, 0.0, None)
-    return Verdict("consistent", bound, 0.0, None)
+    inside = law.hidden(epsilon) | ((one.high == 0.0) & (zero.high == 0.0)) | (np.maximum(high, -low) <= epsilon)
+    if np.all(inside):
+        return Verdict("certified", bound, 0.0, None, delta_upper=0.0)
+    open_1, open_0 = ((tails.low[~inside], tails.high[~inside]) for tails in (one, zero))
+    return Verdict("consistent", bound, 0.0, None, delta_upper=delta_ends(open_1, open_0, epsilon)[1])
 
 
 def _bin_name(edges: FloatArray, i: int) -> str:
@@ -111,14 +133,13 @@ def _bin_name(edges: FloatArray, i: int) -> str:
 
 
 def exact_histogram(law: ExpectedLaw, epsilon: float) -> Histogram:
-    """All bins that hold anything; outside means beyond the tolerance and the numerical error."""
+    """All bins that hold anything; outside means beyond the tolerance wherever in its enclosure the ratio is."""
     p1, p0 = law.probabilities()
-    ratio, error = log_ratio(p1, p0), law.log_ratio_error()
-    keep = (p1 + p0) > 1e-12
-    with np.errstate(invalid="ignore"):
-        outside = np.abs(ratio) - error > epsilon + 1e-9
+    ratio, (low, high) = log_ratio(p1, p0), law.log_ratio_ends()
+    outside = np.maximum(low, -high) > epsilon
+    keep = ((p1 + p0) > 1e-12) | outside
     hi = np.append(law.edges[1:], math.inf)
-    return Histogram(law.edges, hi, p1, p0, ratio, ratio - error, ratio + error, ratio, outside).kept(keep)
+    return Histogram(law.edges, hi, p1, p0, ratio, low, high, ratio, outside).kept(keep)
 
 
 # --- sampled --------------------------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ different times: some values of tau are possible for one of them only, and revea
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.evidence.means import BoundedMean, bounded_mean
 from dpsmc_audit.execution import SERIAL, Execution, accumulate, cut
-from dpsmc_audit.mechanisms import Mechanism
+from dpsmc_audit.mechanisms import Law, Mechanism
 from dpsmc_audit.memory import require_room
+from dpsmc_audit.notions.edges import SURVIVAL_ERROR
 from dpsmc_audit.profiles import Profile, privacy_profile, total_variation
 from dpsmc_audit.sprt import Sprt, in_order, require
 from dpsmc_audit.walks.records import Records, draw_records, records_of
@@ -72,6 +73,13 @@ class InformedLaw:
     p1: FloatArray
     p0: FloatArray
     samples: int
+    _ends: Callable[[], tuple[FloatArray, ...]] = field(repr=False)
+
+    @cached_property
+    def ends(self) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+        """Lower and upper ends of `p1`, and those of `p0`: records are rounded, and so is the survival function."""
+        low_1, high_1, low_0, high_0 = self._ends()
+        return (low_1, high_1), (low_0, high_0)
 
     @property
     def _only_1(self) -> NDArray[np.bool_]:
@@ -136,14 +144,41 @@ def _running_key(records: Records) -> int:
     return 2 * max(records.samples, 1) + 2
 
 
-def _outcomes(test: Sprt, mechanism: Mechanism, records: Records) -> tuple[IntArray, FloatArray]:
-    """Keys ``2 tau + decision`` (still running: beyond all others) and their probabilities."""
+def _keys(records: Records) -> IntArray:
+    """``2 tau + decision`` of every record; still running, beyond all others; and a coin's."""
+    return np.concatenate([2 * records.times + records.decision, [_running_key(records), 2, 3]]).astype(np.int64)
+
+
+def _masses(test: Sprt, mechanism: Mechanism, records: Records) -> FloatArray:
+    """Their probabilities."""
     room = float(mechanism.survival(test.no_room))
     alive = np.minimum(mechanism.survival(records.excess), room)
-    mass = -np.diff(alive, prepend=room, append=0.0)
     coin = 0.5 * (1.0 - room)
-    keys = np.concatenate([2 * records.times + records.decision, [_running_key(records), 2, 3]])
-    return keys.astype(np.int64), np.append(mass, [coin, coin])
+    return np.append(-np.diff(alive, prepend=room, append=0.0), [coin, coin])
+
+
+def _mass_ends(test: Sprt, mechanism: Mechanism, records: Records) -> tuple[FloatArray, FloatArray]:
+    """Two numbers each of these probabilities surely lies between.
+
+    A record is a sum of rounded steps less a bound; survival functions are known to a part in 10^13 (`scipy`'s are
+    taken to be to one in 10^12, and to 10^-15).
+    """
+    relative, absolute = SURVIVAL_ERROR[isinstance(mechanism, Law)]
+    off = 2.0**-51 * (records.times * test.step_sum + max(test.b_up, test.b_low) + np.abs(records.excess))
+
+    def survival(excess: FloatArray, sign: float) -> FloatArray:
+        known = np.asarray(mechanism.survival(excess)) * (1.0 + sign * relative) + sign * absolute
+        return np.clip(np.where(excess < float(mechanism.quantile(0.0)), 1.0, known), 0.0, 1.0)
+
+    bound = np.array([test.no_room])
+    room_low, room_high = survival(bound, -1.0), survival(bound, 1.0)
+    low = np.concatenate([room_low, np.minimum(survival(records.excess + off, -1.0), room_low), [0.0]])
+    high = np.concatenate([room_high, np.minimum(survival(records.excess - off, 1.0), room_high), [0.0]])
+    coins = [0.5 * (1.0 - room) for room in (float(room_high[0]), float(room_low[0]))]
+    return (
+        np.append(np.maximum(low[:-1] - high[1:], 0.0), [coins[0]] * 2),
+        np.append(np.maximum(high[:-1] - low[1:], 0.0), [coins[1]] * 2),
+    )
 
 
 def informed_law(test: Sprt, mechanism: Mechanism, one: Records, zero: Records) -> InformedLaw:
@@ -159,14 +194,24 @@ def informed_law(test: Sprt, mechanism: Mechanism, one: Records, zero: Records) 
     ([2, 4], [1, 0], [1.0, 0.0], [0.0, 1.0])
     """
     require(one.samples == zero.samples, "records of two sequences must be of the same number of samples")
-    (keys_1, mass_1), (keys_0, mass_0) = (_outcomes(test, mechanism, records) for records in (one, zero))
+    keys_1, keys_0 = _keys(one), _keys(zero)
     keys, place = np.unique(np.concatenate([keys_1, keys_0]), return_inverse=True)
-    p1: FloatArray = np.bincount(place[: keys_1.size], mass_1, keys.size).astype(np.float64)
-    p0: FloatArray = np.bincount(place[keys_1.size :], mass_0, keys.size).astype(np.float64)
+    places = place[: keys_1.size], place[keys_1.size :]
+
+    def gathered(member: int, mass: FloatArray) -> FloatArray:
+        return np.bincount(places[member], mass, keys.size).astype(np.float64)
+
+    p1, p0 = (gathered(k, _masses(test, mechanism, records)) for k, records in enumerate((one, zero)))
     possible = (p1 > 0.0) | (p0 > 0.0)
-    keys, running = keys[possible], keys[possible] == _running_key(one)
-    tau, decision = np.where(running, one.samples, keys // 2), np.where(running, RUNNING, keys % 2)
-    return InformedLaw(tau, decision.astype(np.int8), p1[possible], p0[possible], one.samples)
+    kept = keys[possible]
+    running = kept == _running_key(one)
+    tau, decision = np.where(running, one.samples, kept // 2), np.where(running, RUNNING, kept % 2)
+
+    def ends() -> tuple[FloatArray, ...]:
+        both = [(k, _mass_ends(test, mechanism, records)) for k, records in enumerate((one, zero))]
+        return tuple(gathered(k, mass)[possible] for k, masses in both for mass in masses)
+
+    return InformedLaw(tau, decision.astype(np.int8), p1[possible], p0[possible], one.samples, ends)
 
 
 def given_sequence(test: Sprt, mechanism: Mechanism, bits: NDArray[np.integer], entries: Sequence[int]) -> InformedLaw:
