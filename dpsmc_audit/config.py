@@ -17,7 +17,7 @@ from dpsmc_audit.evidence.intervals import check_confidence
 from dpsmc_audit.evidence.verdict import METHODS
 from dpsmc_audit.execution import Backend, Execution
 from dpsmc_audit.mechanisms import Mechanism, mechanism_named
-from dpsmc_audit.models.keys import RELATIONS, ModelKeys, read_formula, source_of
+from dpsmc_audit.models.keys import ORDERS, RELATIONS, ModelKeys, read_formula, source_of
 from dpsmc_audit.profiles import check_floor, epsilon_grid
 from dpsmc_audit.sprt import ParameterError, Sprt, check_entries, check_probability, in_order, require
 
@@ -194,6 +194,8 @@ class Config:
         require(task != "audit", f"task=audit needs a known p_phi, got model={model}: {ask}")
         require(task != "simulate" or self.engine.name != "exact", f"engine=exact needs a known p_phi, got {model}")
         require(task != "simulate" or model != "recorded", "task=simulate needs new samples for each run, not recorded")
+        ordered = task == "verify" or self.model.order in (None, ORDERS[0])
+        require(ordered, f"model.order={self.model.order} is for task=verify: task={task} counts every recorded sample")
 
     @property
     def known(self) -> bool:
@@ -244,6 +246,8 @@ class Config:
         """What a release may say of its run: no seed, and no path, which can name whose data it holds."""
         noise = {"distribution": self.mechanism.distribution, "arguments": self.mechanism.numbers}
         given = {f"model_{name}": value for name, value in self.model.given.items() if name not in ("path", "target")}
+        if self.model.order_used is not None:
+            given["model_order"] = self.model.order_used
         public = {name: getattr(self, name) for name in PUBLIC}
         public |= {"task": self.task.name, "mechanism": self.mechanism.name, "model": self.model.name}
         return public | given | (noise if self.mechanism.name == "law" else {})
@@ -269,7 +273,7 @@ class Config:
         if self.mechanism.name == "law":
             values["distribution"] = self.mechanism.distribution
             values["arguments"] = self.mechanism.numbers
-        values |= {f"model_{name}": value for name, value in self.model.given.items()}
+        values |= {f"model_{name}": value for name, value in self.model.given.items() if name != "order"}
         for group in ("task", "mechanism", "notion", "model"):
             values[group] = values[group]["name"]
         values["engine"], values["kernel"] = self.engine.name, self.engine.kernel
