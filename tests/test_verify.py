@@ -289,7 +289,7 @@ def test_nothing_private_is_left_anywhere(
     assert "bits" not in left.replace("2^", "")
 
 
-@pytest.mark.parametrize("model", ["bernoulli", "powertrain", "python"])
+@pytest.mark.parametrize("model", ["bernoulli", "powertrain", "python", "recorded"])
 def test_what_is_left_is_a_function_of_the_outcome(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, model: str
 ) -> None:
