@@ -19,12 +19,12 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dpsmc_audit.evidence.events import Counted, Family, family_of, joined
 from dpsmc_audit.evidence.power import POWER, detectable
 from dpsmc_audit.evidence.verdict import Verdict
+from dpsmc_audit.jit import kernel
 from dpsmc_audit.profiles import Event, factor
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ EACH = 32
 """Gamblers of each kind in an epoch."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _bet(x, y, holds, quiet, on_x, on_y, capital, total):
     """Let gamblers bet on pair after pair, and add their capital after each pair to `total`.
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dpsmc_audit.jit import kernel
 from dpsmc_audit.sprt import Sprt, check_probability, require
 
 __all__ = [
@@ -173,7 +173,7 @@ class TerminationLaw:
         return 1.0 - np.concatenate([[0.0], np.cumsum(self.stopped)])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _advance(mass, other, low, high, base, steps, p_up, up, down, b_up, b_low, null, alt, ones_null, ones_alt):
     """Advance the alive cells ``mass[low:high]`` (cell i: base + i ones) by ``null.size`` samples.
 

@@ -19,9 +19,9 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dpsmc_audit.jit import kernel
 from dpsmc_audit.walks.exact import Steps, cells_needed, walk_until_exit
 
 __all__ = ["convolved", "passage_cost", "passage_survival"]
@@ -35,7 +35,7 @@ _FFT = 3e8
 """Direct convolutions of more products than this are left to the fast Fourier transform."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _weigh(p_up, up, down, table, scale, last):
     """``sum_x U(j, x) weight(x)`` for j = 0, 1, ..., until it is negligible; the weight is interpolated in a table."""
     out = np.zeros(last)

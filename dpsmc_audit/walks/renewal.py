@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dpsmc_audit.jit import kernel
 from dpsmc_audit.mechanisms import Exponential
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks.exact import Exact, ExitLaw, Steps, TerminationLaw, cells_needed, walk_until_exit
@@ -197,7 +197,7 @@ def _renewed(source: FloatArray, kernel: FloatArray) -> FloatArray:
     return convolved(source, inverse)[: source.size]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _renew(source, kernel, out):
     """``out = source + kernel * out``, the renewal equation; kernel[t - 1] belongs to a step of length t."""
     for k in range(out.size):
