@@ -20,8 +20,9 @@ from dpsmc_audit.execution import SERIAL, Execution
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.notions.informed import InformedAverage, InformedLaw, average, given_sequence
 from dpsmc_audit.notions.sequences import oscillating_sequence, read_sequence
-from dpsmc_audit.profiles import Event, Leakage, worst_event
+from dpsmc_audit.profiles import Event, Leakage, largest, worst_event
 from dpsmc_audit.sprt import ParameterError, Sprt, in_order, require
+from dpsmc_audit.ties import exceeds, ranked
 
 __all__ = ["InformedAudit", "OutcomeHistogram", "audit_informed"]
 
@@ -29,6 +30,9 @@ FloatArray = NDArray[np.float64]
 
 _RUNNING = 1e-6
 """What runs on after the last sample with more than this probability might still violate the claim."""
+
+_RARE = 1e-9
+"""Probabilities are differences of numbers up to 1: the ratio of rarer outcomes is not known to the sixth digit."""
 
 _DECISIONS = np.array(["H_alt", "H_null", "running"])
 
@@ -48,7 +52,8 @@ class OutcomeHistogram:
     def of(cls, law: InformedLaw, epsilon: float) -> OutcomeHistogram:
         ratio = log_ratio(law.p1, law.p0)
         with np.errstate(invalid="ignore"):
-            outside = np.abs(ratio) > epsilon + 1e-9
+            unsure = 1e-15 / np.maximum(np.minimum(law.p1, law.p0), 1e-300)  # both are differences of numbers up to 1
+            outside = np.abs(ratio) - np.where(np.isinf(ratio), 0.0, unsure) > epsilon + 1e-9
         return cls(law.tau, _DECISIONS[law.decision], law.p1, law.p0, ratio, outside)
 
 
@@ -134,16 +139,22 @@ def informed_verdict(law: InformedLaw, epsilon: float) -> Verdict:
 
 
 def best_outcome(law: InformedLaw, floor: float) -> Event | None:
-    """The event of this probability or more with the largest ratio: outcomes in the order of their ratio."""
-    found = []
-    for p, q, side in ((law.p1, law.p0, 1), (law.p0, law.p1, 0)):
-        order = np.argsort(-log_ratio(p, q), kind="stable")
+    """The event of this probability or more with the largest ratio: outcomes in the order of their ratio.
+
+    Outcomes with the same ratio but for rounding come in the order of their probability, the most probable first. An
+    outcome that is impossible for one member counts as that, whatever rounding makes of its probability; outcomes so
+    rare that rounding decides their ratio come last.
+    """
+    found, (only_1, only_0) = [], law.reveals
+    p1, p0 = np.where(only_0, 0.0, law.p1), np.where(only_1, 0.0, law.p0)
+    for p, q, side in ((p1, p0, 1), (p0, p1, 0)):
+        order = ranked(np.where(np.maximum(p, q) > _RARE, log_ratio(p, q), -math.inf), p, close=1e-6)
         enough = int(np.searchsorted(np.cumsum(p[order]), floor * (1.0 - 1e-12))) + 1
         if enough <= order.size:
             chosen = order[:enough]
             name = f"one of {enough} outcomes that are likelier with x_n = {side}"
-            found.append(Event(name, float(law.p1[chosen].sum()), float(law.p0[chosen].sum())))
-    return max(found, key=lambda event: abs(event.log_ratio)) if found else None
+            found.append(Event(name, float(p1[chosen].sum()), float(p0[chosen].sum())))
+    return largest(found)
 
 
 def audit_informed(
@@ -193,7 +204,7 @@ def audit_informed(
         leakage = Leakage(averages.profile, averages.total_variation.mean, best_outcome(law, floor))
     made = _oscillating(test, mechanism, entries) if sequence is None else None
     verdict, worst = informed_verdict(law, epsilon), shown
-    if made is not None and made.total_variation > law.total_variation:
+    if made is not None and exceeds(made.total_variation, law.total_variation):
         verdict, worst = informed_verdict(made, epsilon), "a sequence made to be the worst"
     return InformedAudit(
         **claim.parts(),

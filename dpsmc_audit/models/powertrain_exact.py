@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -85,4 +87,4 @@ def _over_normal(share: Callable[[float], float], model: Powertrain, nodes: int)
     """Mean of a share over the speed."""
     points, weights = np.polynomial.hermite_e.hermegauss(nodes)
     speeds = np.clip(model.speed_mean + model.speed_sd * points, *model.speed_range)
-    return float(np.dot(weights, [share(float(speed)) for speed in speeds]) / weights.sum())
+    return math.fsum(w * share(float(x)) for w, x in zip(weights, speeds, strict=True)) / math.fsum(weights)

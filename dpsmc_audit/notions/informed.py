@@ -23,6 +23,7 @@ from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.memory import require_room
 from dpsmc_audit.profiles import Profile, privacy_profile, total_variation
 from dpsmc_audit.sprt import Sprt, in_order, require
+from dpsmc_audit.ties import best_of
 from dpsmc_audit.walks.records import Records, draw_records, records_of
 from dpsmc_audit.walks.strata import LONGEST
 
@@ -348,7 +349,7 @@ def average(
     found, size = _Averages(sequences, epsilons.size), execution.block_size or BLOCK
     work = partial(_several, test, mechanism, p_phi, tuple(entries), epsilons, seed, max_steps)
     accumulate(work, lambda done: cut(sequences, size, done), found, execution, "sequences")
-    path = int(np.argmax(found.numbers[:, 2]))
+    path = best_of(found.numbers[:, 2])  # the first of those that are told apart equally well
     worst = draw_pair(test, mechanism, p_phi, path, entries, seed=seed, max_steps=max_steps)
     ones, zeros, apart = (bounded_mean(np.clip(row, 0.0, 1.0), confidence) for row in found.numbers.T)
     profile = Profile(epsilons, *found.deltas / sequences)
