@@ -33,10 +33,7 @@ def best_of(scores: ArrayLike, sizes: ArrayLike | None = None, close: float = CL
     """
     values = np.where(np.isnan(scores), -np.inf, np.asarray(scores, np.float64))
     top = float(values.max())
-    if np.isinf(top):
-        tied = values == top
-    else:
-        tied = values >= top - close * max(1.0, abs(top))
+    tied = values == top if np.isinf(top) else values >= top - close * max(1.0, abs(top))
     if sizes is None:
         return int(np.flatnonzero(tied)[0])
     sized = np.where(tied, np.asarray(sizes, np.float64), -np.inf)
@@ -55,30 +52,30 @@ def ranked(scores: ArrayLike, sizes: ArrayLike | None = None, close: float = CLO
     ([1, 0, 2], [1, 2, 0])
     """
     values = np.where(np.isnan(scores), -np.inf, np.asarray(scores, np.float64))
-    groups = _groups(values, close, 1.0)
+    groups, places = _groups(values, close), np.arange(values.size)
     if sizes is None:
-        return np.lexsort((np.arange(values.size), groups))
-    order = np.zeros(values.size, np.int64)  # within a group by size, group by group
-    alike = np.empty(values.size, np.int64)
-    by_group = np.lexsort((np.arange(values.size), groups))
-    starts = np.flatnonzero(np.diff(groups[by_group], prepend=-1))
+        return np.lexsort((places, groups))
     given = np.asarray(sizes, np.float64)
-    for start, end in zip(starts, [*starts[1:], values.size], strict=True):
-        mine = by_group[start:end]
-        alike[mine] = _groups(given[mine], _SAME_SIZE, 0.0) if mine.size > 1 else 0
-    order[:] = np.lexsort((np.arange(values.size), alike, groups))
-    return order
+    order = np.lexsort((-given, groups))
+    group, size = groups[order], given[order]
+    new = (group[1:] > group[:-1]) | (size[:-1] - size[1:] > _SAME_SIZE * size[:-1])
+    return np.lexsort((places, _numbered(order, new)))
 
 
-def _groups(values: NDArray[np.float64], close: float, least: float) -> IntArray:
-    """Number of the group of tied values that each belongs to, from the largest on; `least` is the smallest scale."""
+def _groups(values: NDArray[np.float64], close: float) -> IntArray:
+    """Number of the group of tied values that each belongs to, from the largest on."""
     order = np.argsort(-values, kind="stable")
     falling = values[order]
-    with np.errstate(invalid="ignore"):
-        scale = np.maximum(least, np.abs(falling[:-1]))
-        new = (falling[:-1] - falling[1:] > close * scale) | (np.isinf(falling[1:]) != np.isinf(falling[:-1]))
-    groups = np.zeros(values.size, np.int64)
-    groups[order] = np.concatenate([[0], np.cumsum(new)]) if values.size else 0
+    scale = np.maximum(1.0, np.abs(np.where(np.isinf(falling), 0.0, falling)))[:-1]
+    with np.errstate(invalid="ignore"):  # infinite ones are tied with each other
+        new = falling[:-1] - falling[1:] > close * scale
+    return _numbered(order, new)
+
+
+def _numbered(order: IntArray, new: NDArray[np.bool_]) -> IntArray:
+    """In this order, how many new groups began up to each place."""
+    groups = np.zeros(order.size, np.int64)
+    groups[order[1:]] = np.cumsum(new)
     return groups
 
 

@@ -44,6 +44,9 @@ FloatArray = NDArray[np.float64]
 CERTIFIED = 1e-6
 """A delta below this, both ways and numerical error included, counts as none."""
 
+_TRACE = 1e-15
+"""A bin that a member cannot reach may hold this much by rounding, or nothing."""
+
 
 @dataclass(frozen=True, eq=False)
 class JointHistogram:
@@ -173,7 +176,7 @@ def auto_width(p1: FloatArray, p0: FloatArray) -> int:
 
 def exact_histogram(law: MarginalLaw, width: int, epsilon: float) -> JointHistogram:
     """All bins that hold anything; outside means beyond the tolerance and the numerical error."""
-    p1, p0 = law.binned(width)
+    p1, p0 = (np.where(p > _TRACE, p, 0.0) for p in law.binned(width))
     ratio = log_ratio(p1, p0)
     with np.errstate(divide="ignore", invalid="ignore"):
         off = min(law.scatter, 4.0 * law.error)  # a bin is the difference of two tails, with a decision

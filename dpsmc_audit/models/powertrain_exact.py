@@ -7,10 +7,9 @@ their total length, the point masses where the speed saturates included.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-
-import math
 
 import numpy as np
 from numpy.typing import NDArray

@@ -53,6 +53,9 @@ _IMPOSSIBLE = 1e-6
 """An outcome this much less likely counts as impossible. At p = 1/2 records tie, and rounding puts them apart; bounds
 are nearer by one part in 10^9 (see `Sprt`): both leave traces of probability where there is none."""
 
+_TRACE = 1e-15
+"""Where two records tie, rounding may leave this much probability between them, or none."""
+
 _CAPPED = 1e-9
 """A drawn sequence counts as capped if more than this probability runs on after its last sample."""
 
@@ -164,7 +167,7 @@ def informed_law(test: Sprt, mechanism: Mechanism, one: Records, zero: Records) 
     keys, place = np.unique(np.concatenate([keys_1, keys_0]), return_inverse=True)
     p1: FloatArray = np.bincount(place[: keys_1.size], mass_1, keys.size).astype(np.float64)
     p0: FloatArray = np.bincount(place[keys_1.size :], mass_0, keys.size).astype(np.float64)
-    possible = (p1 > 0.0) | (p0 > 0.0)
+    possible = (p1 > _TRACE) | (p0 > _TRACE)
     keys, running = keys[possible], keys[possible] == _running_key(one)
     tau, decision = np.where(running, one.samples, keys // 2), np.where(running, RUNNING, keys % 2)
     return InformedLaw(tau, decision.astype(np.int8), p1[possible], p0[possible], one.samples)

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
-import numpy as np
-
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks.exact import Exact, Steps, cells_needed, walk_until_exit
@@ -44,8 +42,8 @@ def _bracket(
 ) -> Exact:
     """E[f(L)] from bounds of f on intervals of L, the interval that matters most halved again and again.
 
-    `inside` bounds f on an interval of L, `beyond` where L exceeds `top`; f is `coin` where a coin decides. Of intervals
-    that matter the same but for rounding the one with the smallest L is halved.
+    `inside` bounds f on an interval of L, `beyond` where L exceeds `top`; f is `coin` where a coin decides. Of
+    intervals that matter the same but for rounding the one with the smallest L is halved.
     """
     lowest = float(mechanism.quantile(0.0))
     tossed = 0.0 if lowest > test.no_room else 1.0 - float(mechanism.survival(test.no_room))

@@ -20,8 +20,8 @@ from dpsmc_audit.walks.exact import Steps, TerminationLaw, exit_law
 from dpsmc_audit.walks.overshoot import turned_up
 from dpsmc_audit.walks.passage import passage_cost, passage_survival
 from dpsmc_audit.walks.renewal import renewal
-from dpsmc_audit.walks.sums import convolution
 from dpsmc_audit.walks.strata import CELLS, FAR, Part, affordable, cells_of, short_enough, strata, total
+from dpsmc_audit.walks.sums import convolution
 
 __all__ = ["exact_law"]
 
