@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["CLOSE", "best_of", "exceeds", "ranked"]
+__all__ = ["CLOSE", "best_of", "exceeds", "ranked", "tied_groups"]
 
 IntArray = NDArray[np.int64]
 
@@ -52,7 +52,7 @@ def ranked(scores: ArrayLike, sizes: ArrayLike | None = None, close: float = CLO
     ([1, 0, 2], [1, 2, 0])
     """
     values = np.where(np.isnan(scores), -np.inf, np.asarray(scores, np.float64))
-    groups, places = _groups(values, close), np.arange(values.size)
+    groups, places = tied_groups(values, close), np.arange(values.size)
     if sizes is None:
         return np.lexsort((places, groups))
     given = np.asarray(sizes, np.float64)
@@ -62,8 +62,14 @@ def ranked(scores: ArrayLike, sizes: ArrayLike | None = None, close: float = CLO
     return np.lexsort((places, _numbered(order, new)))
 
 
-def _groups(values: NDArray[np.float64], close: float) -> IntArray:
-    """Number of the group of tied values that each belongs to, from the largest on."""
+def tied_groups(values: NDArray[np.float64], close: float = CLOSE) -> IntArray:
+    """Number of the group of tied values that each belongs to, from the largest on.
+
+    Examples
+    --------
+    >>> tied_groups(np.array([0.3, 0.5, 0.3 + 1e-15])).tolist()
+    [1, 0, 1]
+    """
     order = np.argsort(-values, kind="stable")
     falling = values[order]
     scale = np.maximum(1.0, np.abs(np.where(np.isinf(falling), 0.0, falling)))[:-1]

@@ -22,7 +22,7 @@ from dpsmc_audit.notions.informed import InformedAverage, InformedLaw, average, 
 from dpsmc_audit.notions.sequences import oscillating_sequence, read_sequence
 from dpsmc_audit.profiles import Event, Leakage, largest, worst_event
 from dpsmc_audit.sprt import ParameterError, Sprt, in_order, require
-from dpsmc_audit.ties import exceeds, ranked
+from dpsmc_audit.ties import exceeds, ranked, tied_groups
 
 __all__ = ["InformedAudit", "OutcomeHistogram", "audit_informed"]
 
@@ -141,20 +141,34 @@ def informed_verdict(law: InformedLaw, epsilon: float) -> Verdict:
 def best_outcome(law: InformedLaw, floor: float) -> Event | None:
     """The event of this probability or more with the largest ratio: outcomes in the order of their ratio.
 
-    Outcomes with the same ratio but for rounding come in the order of their probability, the most probable first. An
-    outcome that is impossible for one member counts as that, whatever rounding makes of its probability; outcomes so
-    rare that rounding decides their ratio come last.
+    Of outcomes with the same ratio but for rounding, so many of the most probable are taken that one is enough for the
+    rest, and of those the least probable: the event is no larger than it must be. An outcome that is impossible for one
+    member counts as that, whatever rounding makes of its probability; outcomes so rare that rounding decides their
+    ratio come last.
     """
     found, (only_1, only_0) = [], law.reveals
     p1, p0 = np.where(only_0, 0.0, law.p1), np.where(only_1, 0.0, law.p0)
     for p, q, side in ((p1, p0, 1), (p0, p1, 0)):
-        order = ranked(np.where(np.maximum(p, q) > _RARE, log_ratio(p, q), -math.inf), p, close=1e-6)
-        enough = int(np.searchsorted(np.cumsum(p[order]), floor * (1.0 - 1e-12))) + 1
-        if enough <= order.size:
-            chosen = order[:enough]
-            name = f"one of {enough} outcomes that are likelier with x_n = {side}"
+        groups = tied_groups(np.where(np.maximum(p, q) > _RARE, log_ratio(p, q), -math.inf), close=1e-6)
+        chosen = _just_enough(p, groups, floor * (1.0 - 1e-12))
+        if chosen is not None:
+            name = f"one of {chosen.size} outcomes that are likelier with x_n = {side}"
             found.append(Event(name, float(p1[chosen].sum()), float(p0[chosen].sum())))
     return largest(found)
+
+
+def _just_enough(p: FloatArray, groups: NDArray[np.int64], wanted: float) -> NDArray[np.int64] | None:
+    """Outcomes of this probability together: all of the first groups, and as little as possible of the next one."""
+    mass = np.cumsum(np.bincount(groups, p))
+    last = int(np.searchsorted(mass, wanted))
+    if last == mass.size:
+        return None
+    mine = np.flatnonzero(groups == last)
+    mine = mine[ranked(np.zeros(mine.size), p[mine])]
+    left = wanted - (mass[last - 1] if last else 0.0) - np.concatenate([[0.0], np.cumsum(p[mine])[:-1]])
+    taken = min(int(np.count_nonzero(p[mine] < left)), mine.size - 1)  # the next one would be enough by itself
+    smallest = max(int(np.count_nonzero(p[mine] >= left[taken])) - 1, taken)
+    return np.concatenate([np.flatnonzero(groups < last), mine[:taken], mine[smallest : smallest + 1]])
 
 
 def audit_informed(
