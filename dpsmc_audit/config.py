@@ -253,7 +253,10 @@ class Config:
         return public | given | (noise if self.mechanism.name == "law" else {})
 
     def inputs(self) -> dict[str, str]:
-        """What the result depends on beside the parameters: digests of the files and of the modules that are named."""
+        """What the result depends on beside the parameters: digests of the files and of the modules that are named.
+
+        The law of L too: its center may be computed, and another center makes other runs.
+        """
         from dpsmc_audit.resume import content_of, module_content
 
         files = {"sequence": self.sequence, "formula_file": self.formula_file, "model_path": self.model.path}
@@ -261,6 +264,7 @@ class Config:
         found = {name: Path(path) for name, path in files.items() if path is not None}
         digests = {name: content_of(path) for name, path in found.items()}
         digests |= {name: module_content(target) for name, target in modules.items() if target is not None}
+        digests |= {"noise": f"{self.law}"} if self.sampler is None else {}
         return digests | ({"study": "table1"} if self.study == "table1" else {})  # it adds the paper's numbers
 
     def parameters(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from dpsmc_audit.mechanisms import Mechanism, NoNoise
 from dpsmc_audit.notions.marginal import marginal_law
 from dpsmc_audit.profiles import Leakage
 from dpsmc_audit.sprt import ParameterError, Sprt
+from dpsmc_audit.ties import best_of
 from dpsmc_audit.verify.alike import Alike
 from dpsmc_audit.walks.averages import rough_mean
 
@@ -106,7 +107,7 @@ def _alike(test: Sprt, mechanism: Mechanism, epsilon: float) -> tuple[_Case, ...
 
         tried = np.unique(np.geomspace(1, length - 1, SAMPLES).astype(int)).tolist()
         some = cases(tried)
-        worst = max(range(len(tried)), key=lambda k: some[k].deltas[0])
+        worst = best_of([case.deltas[0] for case in some])
         between = range(tried[max(worst - 1, 0)] + 1, tried[min(worst + 1, len(tried) - 1)])
         found += some + cases([entry for entry in between[:MOST_BETWEEN] if entry not in tried])
     return tuple(found)
@@ -136,7 +137,7 @@ def privacy_statement(test: Sprt, mechanism: Mechanism, epsilon: float, *, negat
         _Case(p_phi, 1, (each.profile.at(epsilon), each.profile.at(2.0 * epsilon)), each.total_variation)
         for p_phi, each in found.items()
     ] + list(_alike(test, mechanism, epsilon))
-    worst = max(cases, key=lambda case: case.deltas[0], default=None)
+    worst = cases[best_of([case.deltas[0] for case in cases])] if cases else None
     numbers: dict[str, Any] = {"delta_at_epsilon": None, "delta_at_2_epsilon": None, "total_variation": None}
     if worst is not None:
         numbers = {

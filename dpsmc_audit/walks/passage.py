@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.jit import kernel
 from dpsmc_audit.walks.exact import Steps, cells_needed, walk_until_exit
+from dpsmc_audit.walks.sums import convolution
 
 __all__ = ["convolved", "passage_cost", "passage_survival"]
 
@@ -80,7 +81,7 @@ def _weigh(p_up, up, down, table, scale, last):
 def convolved(a: FloatArray, b: FloatArray) -> FloatArray:
     """All of the convolution, by the fast Fourier transform (then right to 1e-16 of the largest) where it is long."""
     if a.size * b.size < _FFT:
-        return np.convolve(a, b)
+        return np.asarray(convolution(a, b))
     from scipy.signal import fftconvolve
 
     return np.asarray(fftconvolve(a, b))

@@ -21,6 +21,7 @@ from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks.exact import Exact, ExitLaw, Steps, TerminationLaw, cells_needed, walk_until_exit
 from dpsmc_audit.walks.overshoot import BUDGET, turned_up
 from dpsmc_audit.walks.passage import convolved
+from dpsmc_audit.walks.sums import dot, tilted
 
 __all__ = ["Renewal", "renewal"]
 
@@ -65,7 +66,7 @@ class Renewal:
     @property
     def from_below(self) -> float:
         """P(the first passage is below and the walk survives it): the renewal is silent about what follows."""
-        return float(self.first.alt @ np.exp(-self.rate * self.first.over_alt))
+        return float(tilted(self.first.alt, -self.rate, self.first.over_alt))
 
     @property
     def unsettled(self) -> float:
@@ -80,7 +81,7 @@ class Renewal:
     @property
     def _stop(self) -> float:
         """P(a record that was survived is the last one)."""
-        return float(self.ladder.null @ -np.expm1(-self.rate * self.ladder.over_null))
+        return float(dot(self.ladder.null, -np.expm1(-self.rate * self.ladder.over_null)))
 
     @property
     def onwards(self) -> float:
@@ -102,8 +103,8 @@ class Renewal:
     def sd(self) -> Exact:
         """From the second moment S of the time from a record on, ``S = E[T^2] + 2 E[T; kept] V + P(kept) S``."""
         ladder, first = self.ladder, self.first
-        onwards = (ladder.second_moment + 2.0 * float(ladder.tau @ self.kept) * self.onwards) / self._stop
-        second = first.second_moment + 2.0 * float(first.tau @ self.survived) * self.onwards
+        onwards = (ladder.second_moment + 2.0 * float(dot(ladder.tau, self.kept)) * self.onwards) / self._stop
+        second = first.second_moment + 2.0 * float(dot(first.tau, self.survived)) * self.onwards
         second += float(self.survived.sum()) * onwards
         value = math.sqrt(max(second - self.mean().value ** 2, 0.0))
         unseen = self.unsettled * (self._crossing + self.mean().value) ** 2

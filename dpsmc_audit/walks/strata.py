@@ -18,6 +18,7 @@ from dpsmc_audit.memory import require_room
 from dpsmc_audit.sprt import Sprt, require
 from dpsmc_audit.walks.exact import Steps, cells_needed, exit_law, walk_until_exit
 from dpsmc_audit.walks.overshoot import turned_up
+from dpsmc_audit.walks.sums import dot
 
 __all__ = ["CELLS", "FAR", "LONGEST", "Part", "affordable", "cells_of", "short_enough", "strata", "total"]
 
@@ -91,7 +92,7 @@ def _between(
 
 
 def _mean(law: tuple[FloatArray, FloatArray]) -> float:
-    return float(sum(np.arange(1.0, side.size + 1.0) @ side for side in law))
+    return float(sum(dot(np.arange(1.0, side.size + 1.0), side) for side in law))
 
 
 def _ends(test: Sprt, mechanism: Mechanism, p_phi: float, lowest: float, top: float, tilt: float) -> FloatArray:
