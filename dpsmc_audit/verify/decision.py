@@ -73,9 +73,8 @@ def decision_alone(test: Sprt, mechanism: Mechanism, p_phi: float) -> Decision:
     coin = 1.0 - float(mechanism.survival(test.no_room))
     one, zero = (float((row * weights).sum()) + 0.5 * coin for row in values)
     far = ((_by_wald(test, h, nodes, other) - values) * weights)[:, ~near].sum(axis=1)
-    rough = mechanism.atoms is None
     error, error_zero = (
-        (_roughness((row * weights)[near]) if rough else 0.0) + 3.0 * abs(float(off)) + 1e-9
+        (_roughness(test, row[near], weights[near]) if mechanism.atoms is None else 0.0) + 3.0 * abs(float(off)) + 1e-9
         for row, off in ((values[0] - values[1], far[0] - far[1]), (values[1], far[1]))
     )
     return Decision(one, zero, error, error_zero)
@@ -84,8 +83,8 @@ def decision_alone(test: Sprt, mechanism: Mechanism, p_phi: float) -> Decision:
 def _nodes(test: Sprt, mechanism: Mechanism) -> tuple[FloatArray, FloatArray]:
     """Values of L and their probabilities: all atoms, or two in each interval.
 
-    Near the bounds' smallest distance intervals end where a lattice of the smaller step would: with p = 1/2 the law for
-    a fixed L is constant in between.
+    Where the bounds are few steps apart, intervals end where either of them is a whole number of the smaller steps:
+    with p = 1/2 the law for a fixed L is constant in between.
     """
     if mechanism.atoms is not None:
         values, shares = (np.array(column) for column in zip(*mechanism.atoms, strict=True))
@@ -98,8 +97,10 @@ def _nodes(test: Sprt, mechanism: Mechanism) -> tuple[FloatArray, FloatArray]:
     edges = np.array([lowest])
     if wide > lowest:
         each = max(step, (wide - lowest) / _CELLS)
-        first, last = math.floor((low + lowest) / each) + 1, math.ceil((low + wide) / each)
-        edges = np.concatenate([[lowest], np.arange(first, last + 1) * each - low])
+        steps = np.arange(1, math.ceil((_WIDE * c + wide) / each) + 1) * each
+        ends = np.concatenate([steps - test.b_up, steps - test.b_low])
+        edges = np.unique(np.concatenate([edges, ends[(ends > lowest) & (ends < wide)], [wide]]))
+        edges = np.append(edges[:-1][np.diff(edges) > 1e-9 * c], edges[-1])
     if top > edges[-1]:
         ahead = low + edges[-1] + c
         edges = np.concatenate([edges, edges[-1] + np.geomspace(ahead, ahead + top - edges[-1], _FAR)[1:] - ahead])
@@ -136,7 +137,12 @@ def _by_wald(test: Sprt, h: float, excess: FloatArray, over: tuple[float, float]
     return np.array([ruin(np.full_like(excess, h), start, low + up) for start in starts])
 
 
-def _roughness(parts: FloatArray) -> float:
-    """How far sums over pairs of L are from those over one of each pair: their jumps in L are taken to be at random."""
-    pairs = parts[: parts.size // 2 * 2].reshape(-1, 2)
-    return 3.0 * float(np.sqrt((np.diff(pairs, axis=1) ** 2).sum()))
+def _roughness(test: Sprt, values: FloatArray, weights: FloatArray) -> float:
+    """How much the sum over L may be off: the law jumps somewhere between each L and the next, taken to be at random.
+
+    Where all steps are equal it jumps only at the ends of intervals, and intervals are known.
+    """
+    jumps = 0.5 * (weights[1:] + weights[:-1]) * np.diff(values)
+    if test.s_plus == test.s_minus:
+        jumps = jumps[::2]
+    return 3.0 * float(np.sqrt((jumps**2).sum()))

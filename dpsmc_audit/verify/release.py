@@ -114,7 +114,7 @@ def sentences(release: dict[str, Any], p: float, relation: str) -> list[str]:
 def _leaks(privacy: dict[str, Any]) -> list[str]:
     """For the observer who knows no other sample: what is proven, and what was examined."""
     epsilon, most, delta = privacy["epsilon"], privacy["at_most"], privacy["delta_at_epsilon"]
-    proven = "no bound is proven for this noise: p_phi and samples that were not examined are not covered"
+    proven = "nothing is proven at these parameters: p_phi and samples that were not examined are not covered"
     if most is not None:
         proven = (
             f"an observer who knows no other sample learns of one sample at most what (epsilon, delta) = "
