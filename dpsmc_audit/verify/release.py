@@ -113,14 +113,7 @@ def sentences(release: dict[str, Any], p: float, relation: str) -> list[str]:
     answer = {"H_null": "yes", "H_alt": "no"}.get(said, "undecided")
     name = "" if answer == said else f" ({said})"
     lines = [f"is p_phi {RELATIONS[relation]} {p:g}? {answer}{name} after tau = {release['tau']} samples"]
-    if privacy["delta_at_epsilon"] is None:
-        lines.append("privacy: nothing is known of one release at these parameters")
-    else:
-        lines.append(
-            f"privacy: who knows no other sample learns of one sample what (epsilon, delta) = ({privacy['epsilon']:g}, "
-            f"{privacy['delta_at_epsilon']:.3g}) allows, at worst (p_phi = {privacy['worst_p_phi']:g}, sample "
-            f"{privacy['worst_sample']}); total variation {privacy['total_variation']:.3g}"
-        )
+    lines += _leaks(privacy)
     if "samples" in privacy:
         lines.append(f"samples: {privacy['samples']}")
     lines.append(f"protection from who knows every other sample: {privacy['informed_observer'].partition(':')[0]}")
@@ -128,3 +121,30 @@ def sentences(release: dict[str, Any], p: float, relation: str) -> list[str]:
     if release["insecure"]:
         lines.append(f"protection: {privacy['protection']}")
     return lines
+
+
+def _leaks(privacy: dict[str, Any]) -> list[str]:
+    """For the observer who knows no other sample: what is proven, and what was examined."""
+    epsilon, most, delta = privacy["epsilon"], privacy["at_most"], privacy["delta_at_epsilon"]
+    proven = "nothing is proven at these parameters: p_phi and samples that were not examined are not covered"
+    if most is not None:
+        proven = (
+            f"an observer who knows no other sample learns of one sample at most what (epsilon, delta) = "
+            f"({epsilon:g}, {most['delta_at_epsilon']:.3g}) allows, total variation {most['total_variation']:.3g}; "
+            f"proven for every p_phi and every sample, if samples are independent"
+        )
+    worst = f"no case needs a delta above its numerical error at epsilon = {epsilon:g}"
+    if delta is not None:
+        varied = privacy["total_variation"]
+        apart = "" if varied is None else f"; total variation {varied:.3g} ± {privacy['total_variation_error']:.1g}"
+        worst = (
+            f"the worst case needs delta = {delta:.3g} ± {privacy['numerical_error']:.1g} at epsilon = {epsilon:g} "
+            f"(p_phi = {privacy['worst_p_phi']:g}, sample {privacy['worst_sample']}, {privacy['worst_seen']}){apart}"
+        )
+    whole, near, missing = (privacy[f"p_phi_{name}"] for name in ("grid", "decision", "unknown"))
+    cases = (
+        f"sample 1 at {len(whole)} p_phi outside of p ± delta (tau and decision) and at {len(near)} within "
+        f"(decision alone); many samples of data that are all ones or all zeros"
+    )
+    but = f"; not known: p_phi = {', '.join(f'{p_phi:g}' for p_phi in missing)}" if missing else ""
+    return [f"privacy: {proven}", f"examined: {worst}", f"examined were {cases}{but}"]
