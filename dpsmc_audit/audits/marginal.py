@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.audits.claims import Claim, Engine, checked, undecided
-from dpsmc_audit.audits.verdicts import log_ratio
+from dpsmc_audit.audits.verdicts import log_ratio, surest_event
 from dpsmc_audit.evidence.bounds import FEWEST, bounded_verdict
 from dpsmc_audit.evidence.intervals import lower_ends, upper_ends
 from dpsmc_audit.evidence.verdict import METHODS, Method, Verdict
@@ -43,6 +43,9 @@ FloatArray = NDArray[np.float64]
 
 _UNIT = 2.0**-53
 """The relative error of one operation."""
+
+_TRACE = 1e-15
+"""A bin that a member cannot reach may hold this much by rounding, or nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +152,8 @@ def exact_verdict(law: MarginalLaw, epsilon: float, floor: float) -> Verdict:
     off = _off(law, epsilon)
     lower = max(delta - off, tail, _in_one_bin(law, epsilon), 0.0)
     if bound > epsilon or lower > 0.0:
+        if max(witness.p1, witness.p0) == 0.0:  # nothing but outcomes next to the line, yet too much of them
+            witness = surest_event((law.p1,) * 2, (law.p0,) * 2, epsilon)
         shown = best if best is not None and bound > epsilon else witness
         return Verdict("violated", bound, lower, shown)
     upper = delta + off if delta + law.scatter > 0.0 else 0.0
@@ -200,9 +205,15 @@ def auto_width(p1: FloatArray, p0: FloatArray) -> int:
     return max(1, round((high - low) / 80.0))
 
 
+def _without_traces(law: MarginalLaw, width: int) -> tuple[FloatArray, FloatArray]:
+    """Probabilities of the bins, those that rounding made 0."""
+    one, zero = (np.where(p > _TRACE, p, 0.0) for p in law.binned(width))
+    return one, zero
+
+
 def exact_histogram(law: MarginalLaw, width: int, epsilon: float) -> JointHistogram:
     """All bins that hold anything; outside means beyond the tolerance, numerical error taken off."""
-    p1, p0 = law.binned(width)
+    p1, p0 = _without_traces(law, width)
     ratio, off = log_ratio(p1, p0), _bin_error(law)
     lows, highs = (np.maximum(np.array([p1, p0]) + sign * off, 0.0) for sign in (-1.0, 1.0))
     low, high = log_ratio(lows[0], highs[1]), log_ratio(highs[0], lows[1])
@@ -242,7 +253,7 @@ def sampled_histogram(
     ratio = log_ratio(p1, p0)
     exact = np.full(p1.shape, math.nan)
     if law is not None:
-        known = log_ratio(*law.binned(width))
+        known = log_ratio(*_without_traces(law, width))
         exact[:, : min(bins, known.shape[1])] = known[:, :bins]
     with np.errstate(invalid="ignore"):
         outside = np.abs(ratio) > epsilon

@@ -18,6 +18,7 @@ from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.notions.expected import ExpectedLaw
 from dpsmc_audit.profiles import Event, factor
 from dpsmc_audit.sprt import Sprt
+from dpsmc_audit.ties import CLOSE, best_of
 from dpsmc_audit.walks.monte_carlo import sum_of_squares
 from dpsmc_audit.walks.pairs import pair_times, pairs_in_a_block
 
@@ -31,6 +32,7 @@ __all__ = [
     "exact_verdict",
     "log_ratio",
     "support_gap_evidence",
+    "surest_event",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -100,6 +102,26 @@ def delta_ends(
     return max(low for low, _ in found), max(high for _, high in found)
 
 
+def surest_event(one: tuple[FloatArray, FloatArray], zero: tuple[FloatArray, FloatArray], epsilon: float) -> Event:
+    """The outcomes that surely break the claim, in the direction that needs more delta (see `delta_ends`).
+
+    Examples
+    --------
+    >>> half, most = (np.array([0.5, 0.5]),) * 2, (np.array([0.8, 0.1]), np.array([0.9, 0.2]))
+    >>> event = surest_event(most, half, epsilon=0.0)
+    >>> event.name, round(event.p1, 6), event.p0
+    ('one of 1 outcomes over e^0 times as likely with x_n = 1', 0.85, 0.5)
+    """
+    times, found = factor(epsilon), []
+    for p, q, side in ((one, zero, 1), (zero, one, 0)):
+        event = p[0] > times * q[1]
+        name = f"one of {int(event.sum())} outcomes over e^{epsilon:g} times as likely with x_n = {side}"
+        p1, p0 = (float(0.5 * (low[event] + high[event]).sum()) for low, high in (one, zero))
+        found.append((float((p[0] - times * q[1])[event].sum()), Event(name, p1, p0)))
+    (forth, one_likelier), (back, zero_likelier) = found
+    return zero_likelier if back > forth * (1.0 + CLOSE) else one_likelier
+
+
 def exact_verdict(law: ExpectedLaw, epsilon: float) -> Verdict:
     """From the exact laws; a support gap counts if it holds an integer, as the definition's events are of integers.
 
@@ -110,7 +132,8 @@ def exact_verdict(law: ExpectedLaw, epsilon: float) -> Verdict:
     p1, p0 = law.probabilities()
     low, high = law.log_ratio_ends()
     surely, one, zero = np.maximum(np.maximum(low, -high), 0.0), *law.enclosed()
-    worst = int(np.argmax(surely))
+    # of bins that are outside by the same ratio but for rounding, the most probable
+    worst = best_of(np.where(surely > epsilon, surely, 0.0), np.maximum(p1, p0))
     delta = delta_ends((one.low, one.high), (zero.low, zero.high), epsilon)[0]
     if law.gap.integer is not None:
         one_early = law.start_1.value < law.start_0.value
@@ -118,7 +141,7 @@ def exact_verdict(law: ExpectedLaw, epsilon: float) -> Verdict:
         event = f"average termination time below {law.gap.integer}"
         return Verdict("violated", math.inf, max(delta, law.gap.below), Event(event, *p))
     witness = Event(f"average termination time in {_bin_name(law.edges, worst)}", float(p1[worst]), float(p0[worst]))
-    bound = max(float(surely[worst]), 0.0)
+    bound = float(surely.max())
     if bound > epsilon:
         return Verdict("violated", bound, delta, witness)
     inside = law.hidden(epsilon) | ((one.high == 0.0) & (zero.high == 0.0)) | (np.maximum(high, -low) <= epsilon)

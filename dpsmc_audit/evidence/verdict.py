@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from dpsmc_audit.profiles import Event
 
-__all__ = ["METHODS", "Detectable", "Method", "Verdict"]
+__all__ = ["METHODS", "Detectable", "Method", "Verdict", "rounded_up"]
 
 Method = Literal["split", "union", "anytime"]
 METHODS = ("split", "union", "anytime")
 """How a verdict comes from samples: `bounds` has the first two, `anytime` the third."""
+
+
+def rounded_up(value: float) -> str:
+    """A bound from above for a reader: two digits, and not below the value.
+
+    Examples
+    --------
+    >>> rounded_up(1.51e-10), rounded_up(0.0), rounded_up(0.25), rounded_up(1.0)
+    ('1.6e-10', '0', '0.25', '1')
+    """
+    text = f"{value:.2g}"
+    if float(text) >= value:
+        return text
+    return f"{value + 0.5 * 10.0 ** (math.floor(math.log10(value)) - 1):.2g}"
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.evidence.means import BoundedMean, bounded_mean
 from dpsmc_audit.execution import SERIAL, Execution, accumulate, cut
-from dpsmc_audit.mechanisms import Law, Mechanism
+from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.memory import require_room
-from dpsmc_audit.notions.edges import SURVIVAL_ERROR
+from dpsmc_audit.notions.outcomes import Ends, keys_of, mass_ends, masses, running_key
 from dpsmc_audit.profiles import Profile, privacy_profile, total_variation
 from dpsmc_audit.sprt import Sprt, in_order, require
+from dpsmc_audit.ties import best_of
 from dpsmc_audit.walks.records import Records, draw_records, records_of
 from dpsmc_audit.walks.strata import LONGEST
 
@@ -53,6 +54,9 @@ _IMPOSSIBLE = 1e-6
 """An outcome this much less likely counts as impossible. At p = 1/2 records tie, and rounding puts them apart; bounds
 are nearer by one part in 10^9 (see `Sprt`): both leave traces of probability where there is none."""
 
+_TRACE = 1e-15
+"""Where two records tie, rounding may leave this much probability between them, or none."""
+
 _CAPPED = 1e-9
 """A drawn sequence counts as capped if more than this probability runs on after its last sample."""
 
@@ -73,13 +77,12 @@ class InformedLaw:
     p1: FloatArray
     p0: FloatArray
     samples: int
-    _ends: Callable[[], tuple[FloatArray, ...]] = field(repr=False)
+    _ends: Callable[[], Ends] = field(repr=False)
 
     @cached_property
-    def ends(self) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
-        """Lower and upper ends of `p1`, and those of `p0`: records are rounded, and so is the survival function."""
-        low_1, high_1, low_0, high_0 = self._ends()
-        return (low_1, high_1), (low_0, high_0)
+    def ends(self) -> Ends:
+        """What the probabilities surely lie between: records are rounded, and so is the survival function."""
+        return self._ends()
 
     @property
     def _only_1(self) -> NDArray[np.bool_]:
@@ -140,47 +143,6 @@ def lowest_record(test: Sprt, mechanism: Mechanism) -> float:
     return max(test.no_room, float(np.nextafter(mechanism.quantile(0.0), -math.inf)))
 
 
-def _running_key(records: Records) -> int:
-    return 2 * max(records.samples, 1) + 2
-
-
-def _keys(records: Records) -> IntArray:
-    """``2 tau + decision`` of every record; still running, beyond all others; and a coin's."""
-    return np.concatenate([2 * records.times + records.decision, [_running_key(records), 2, 3]]).astype(np.int64)
-
-
-def _masses(test: Sprt, mechanism: Mechanism, records: Records) -> FloatArray:
-    """Their probabilities."""
-    room = float(mechanism.survival(test.no_room))
-    alive = np.minimum(mechanism.survival(records.excess), room)
-    coin = 0.5 * (1.0 - room)
-    return np.append(-np.diff(alive, prepend=room, append=0.0), [coin, coin])
-
-
-def _mass_ends(test: Sprt, mechanism: Mechanism, records: Records) -> tuple[FloatArray, FloatArray]:
-    """Two numbers each of these probabilities surely lies between.
-
-    A record is a sum of rounded steps less a bound; survival functions are known to a part in 10^13 (`scipy`'s are
-    taken to be to one in 10^12, and to 10^-15).
-    """
-    relative, absolute = SURVIVAL_ERROR[isinstance(mechanism, Law)]
-    off = 2.0**-51 * (records.times * test.step_sum + max(test.b_up, test.b_low) + np.abs(records.excess))
-
-    def survival(excess: FloatArray, sign: float) -> FloatArray:
-        known = np.asarray(mechanism.survival(excess)) * (1.0 + sign * relative) + sign * absolute
-        return np.clip(np.where(excess < float(mechanism.quantile(0.0)), 1.0, known), 0.0, 1.0)
-
-    bound = np.array([test.no_room])
-    room_low, room_high = survival(bound, -1.0), survival(bound, 1.0)
-    low = np.concatenate([room_low, np.minimum(survival(records.excess + off, -1.0), room_low), [0.0]])
-    high = np.concatenate([room_high, np.minimum(survival(records.excess - off, 1.0), room_high), [0.0]])
-    coins = [0.5 * (1.0 - room) for room in (float(room_high[0]), float(room_low[0]))]
-    return (
-        np.append(np.maximum(low[:-1] - high[1:], 0.0), [coins[0]] * 2),
-        np.append(np.maximum(high[:-1] - low[1:], 0.0), [coins[1]] * 2),
-    )
-
-
 def informed_law(test: Sprt, mechanism: Mechanism, one: Records, zero: Records) -> InformedLaw:
     """The laws of (tau, decision) of two sequences with these records (above `lowest_record`), outcome by outcome.
 
@@ -194,24 +156,24 @@ def informed_law(test: Sprt, mechanism: Mechanism, one: Records, zero: Records) 
     ([2, 4], [1, 0], [1.0, 0.0], [0.0, 1.0])
     """
     require(one.samples == zero.samples, "records of two sequences must be of the same number of samples")
-    keys_1, keys_0 = _keys(one), _keys(zero)
+    keys_1, keys_0 = keys_of(one), keys_of(zero)
     keys, place = np.unique(np.concatenate([keys_1, keys_0]), return_inverse=True)
     places = place[: keys_1.size], place[keys_1.size :]
 
     def gathered(member: int, mass: FloatArray) -> FloatArray:
         return np.bincount(places[member], mass, keys.size).astype(np.float64)
 
-    p1, p0 = (gathered(k, _masses(test, mechanism, records)) for k, records in enumerate((one, zero)))
-    possible = (p1 > 0.0) | (p0 > 0.0)
-    kept = keys[possible]
-    running = kept == _running_key(one)
-    tau, decision = np.where(running, one.samples, kept // 2), np.where(running, RUNNING, kept % 2)
+    p1, p0 = (gathered(k, masses(test, mechanism, records)) for k, records in enumerate((one, zero)))
+    shown, running = (p1 > _TRACE) | (p0 > _TRACE), keys == running_key(one)
+    tau, decision = np.where(running, one.samples, keys // 2), np.where(running, RUNNING, keys % 2).astype(np.int8)
 
-    def ends() -> tuple[FloatArray, ...]:
-        both = [(k, _mass_ends(test, mechanism, records)) for k, records in enumerate((one, zero))]
-        return tuple(gathered(k, mass)[possible] for k, masses in both for mass in masses)
+    def ends() -> Ends:
+        (low_1, high_1), (low_0, high_0) = (
+            [gathered(k, mass) for mass in mass_ends(test, mechanism, records)] for k, records in enumerate((one, zero))
+        )
+        return Ends(low_1, high_1, low_0, high_0, shown, running)
 
-    return InformedLaw(tau, decision.astype(np.int8), p1[possible], p0[possible], one.samples, ends)
+    return InformedLaw(tau[shown], decision[shown], p1[shown], p0[shown], one.samples, ends)
 
 
 def given_sequence(test: Sprt, mechanism: Mechanism, bits: NDArray[np.integer], entries: Sequence[int]) -> InformedLaw:
@@ -393,7 +355,7 @@ def average(
     found, size = _Averages(sequences, epsilons.size), execution.block_size or BLOCK
     work = partial(_several, test, mechanism, p_phi, tuple(entries), epsilons, seed, max_steps)
     accumulate(work, lambda done: cut(sequences, size, done), found, execution, "sequences")
-    path = int(np.argmax(found.numbers[:, 2]))
+    path = best_of(found.numbers[:, 2])  # the first of those that are told apart equally well
     worst = draw_pair(test, mechanism, p_phi, path, entries, seed=seed, max_steps=max_steps)
     ones, zeros, apart = (bounded_mean(np.clip(row, 0.0, 1.0), confidence) for row in found.numbers.T)
     profile = Profile(epsilons, *found.deltas / sequences)

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from dpsmc_audit.evidence.intervals import percent
+from dpsmc_audit.evidence.verdict import rounded_up
 from dpsmc_audit.report.svg import brief
 from dpsmc_audit.report.words import changed, kind_of, number, sampled, verdict_of
 
@@ -73,10 +74,12 @@ def exact_beside(result: dict[str, Any]) -> str | None:
     verdict = "undecided" if verdict == "consistent" else verdict
     bound = "no finite ε holds" if math.isinf(lower) else f"ε is at least {brief(lower, 4)}"
     if verdict == "violated":
-        delta = brief(number(exact["delta_lower"]), 4)
+        delta = f"{number(exact['delta_lower']):.4g}"
         return f"Computed without sampling: violated, {bound}, δ at the claimed ε is {delta}."
     most = number(exact.get("delta_upper"))
-    known = f", δ at the claimed ε is at most {most:.2g}" if verdict == "undecided" and not math.isnan(most) else ""
+    known = (
+        f", δ at the claimed ε is at most {rounded_up(most)}" if verdict == "undecided" and not math.isnan(most) else ""
+    )
     return f"Computed without sampling: {verdict}{known}."
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from dpsmc_audit.evidence.intervals import percent
+from dpsmc_audit.evidence.verdict import rounded_up
 from dpsmc_audit.report.guarantee import method_name
 from dpsmc_audit.report.words import Words, in_words, number, sampled
 
@@ -69,7 +70,7 @@ def _exact(exact: dict[str, Any]) -> str:
     """The exact verdict beside a sampled one, with the delta that it proves."""
     if exact["verdict"] != "consistent":
         return f"{exact['verdict']}, delta {number(exact['delta_lower']):.4g}"
-    return f"undecided, delta at most {number(exact.get('delta_upper')):.2g}, by the numerical error"
+    return f"undecided, delta at most {rounded_up(number(exact.get('delta_upper')))}, by the numerical error"
 
 
 def _painted(text: str, code: str, colour: bool) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpsmc_audit.evidence.intervals import percent
+from dpsmc_audit.evidence.verdict import rounded_up
 from dpsmc_audit.report.svg import brief
 
 __all__ = ["TITLES", "Words", "changed", "in_words", "kind_of", "meaning", "number"]
@@ -97,12 +98,9 @@ def _down(value: float, digits: int) -> float:
     return math.floor(value / step) * step
 
 
-def _up(value: float) -> str:
-    """With two digits, and not below the value."""
-    if not 0.0 < value < 1.0:
-        return f"{value:g}"
-    step = 10.0 ** (math.floor(math.log10(value)) - 1)
-    return f"{min(math.ceil(value / step) * step, 1.0):.2g}"
+def _delta(value: float) -> str:
+    """A lower bound on delta, however small."""
+    return brief(value, 4) if value >= 1e-6 or value == 0.0 else f"{value:.4g}"
 
 
 def in_words(result: dict[str, Any]) -> Words:
@@ -125,16 +123,16 @@ def _audited(result: dict[str, Any], verdict: str) -> tuple[str, str]:
         return f"at most {epsilon:g}", "0"
     bets = result.get("method") == "anytime"
     if verdict == "violated":
-        delta = f"more than {number(result.get('delta_claimed', 0.0)):g}" if bets else f"at least {brief(least, 4)}"
+        delta = f"more than {number(result.get('delta_claimed', 0.0)):g}" if bets else f"at least {_delta(least)}"
         if math.isinf(lower):
             return "no finite value", delta
         return (f"at least {brief(lower, 4)}" if lower > epsilon else f"more than {epsilon:g}"), delta
     most = number(result.get("delta_upper"))
     if verdict == "undecided" and not math.isnan(most):
-        return "no bound found" if lower <= 0.0 else f"at least {brief(lower, 4)}", f"at most {_up(most)}"
+        return "no bound found" if lower <= 0.0 else f"at least {brief(lower, 4)}", f"at most {rounded_up(most)}"
     if bets or lower <= 0.0:
         return "no bound found", "no bound found"
-    return f"at least {brief(lower, 4)}", "no bound found" if least <= 0.0 else f"at least {brief(least, 4)}"
+    return f"at least {brief(lower, 4)}", "no bound found" if least <= 0.0 else f"at least {_delta(least)}"
 
 
 # --- violated -------------------------------------------------------------------------------------------------------
@@ -184,7 +182,7 @@ def _one_result(result: dict[str, Any]) -> str:
     allowed = number(result.get("delta_claimed", 0.0))
     return (
         f"{who} tells more about {what} than ε = {number(result['epsilon_claimed']):g} allows, with a δ of at least"
-        f" {brief(beyond, 4)} where the claim has {allowed:g}."
+        f" {_delta(beyond)} where the claim has {allowed:g}."
     )
 
 
@@ -200,7 +198,7 @@ def _informed(result: dict[str, Any]) -> str:
         return f"to someone who knows all other samples, {what} changes the chance of some result {ratio} ({where})."
     return (
         f"to someone who knows all other samples, the result tells more about {what} than the claim allows, with a δ of"
-        f" {brief(number(result['delta_lower']), 4)} ({where})."
+        f" {_delta(number(result['delta_lower']))} ({where})."
     )
 
 
@@ -273,5 +271,5 @@ def _undecided(result: dict[str, Any]) -> str:
             " what they would show is not known."
         )
     most = number(result.get("delta_upper"))
-    known = "" if math.isnan(most) else f": the claim surely holds with a δ of {_up(most)}"
+    known = "" if math.isnan(most) else f": the claim surely holds with a δ of {rounded_up(most)}"
     return f"Undecided: no violation exceeds the numerical error of the computation, and it cannot rule one out{known}."
