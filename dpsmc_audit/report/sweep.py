@@ -13,7 +13,9 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
+from dpsmc_audit.config import known_keys, refuse_unknown
 from dpsmc_audit.errors import one_line
+from dpsmc_audit.keys import key_of
 from dpsmc_audit.report.files import FAILED, KEPT_NOTE, RESULT, near, read_json, write_text
 from dpsmc_audit.report.page_sweep import write_sweep_report
 from dpsmc_audit.report.progress import Points
@@ -66,6 +68,7 @@ class SweepTable(Callback):
     @_or_stop()
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         _release()
+        _refuse_swept(config)
         folder, study = Path(config.hydra.sweep.dir).absolute(), config.get("study")
         lock = locked(folder)
         started = os.fstat(lock.fileno()).st_mtime  # by the clock of the disk, which may be another machine's
@@ -96,6 +99,14 @@ class SweepTable(Callback):
             raise SystemExit(1)
 
 
+def _refuse_swept(config: DictConfig) -> None:
+    """Raise `UnknownKeyError` for a key that a sweep's file goes through and that does not exist."""
+    params = OmegaConf.select(config, "hydra.sweeper.params")
+    groups = GlobalHydra.instance().config_loader().list_groups("")
+    swept = [key_of(str(name)) for name in params] if isinstance(params, DictConfig) else []
+    known_keys().refuse(key for key in swept if key not in groups)
+
+
 def _compose_once() -> set[tuple[str, ...]]:
     """Hydra composes the configuration of each job twice, to validate and to launch it; let it keep the first.
 
@@ -111,6 +122,7 @@ def _compose_once() -> set[tuple[str, ...]]:
         if key not in seen:
             seen.add(key)
             made[key] = compose(master_config, sweep_overrides)
+            refuse_unknown(made[key])
             return made[key]
         # a point that is listed twice gets its own: a configuration that has been launched is read-only
         return made.pop(key) if key in made else compose(master_config, sweep_overrides)
