@@ -31,6 +31,7 @@ from dpsmc_audit.report.tables import (
     as_latex,
     as_markdown,
     as_text,
+    decimals,
     flatten,
     varying,
 )
@@ -184,8 +185,8 @@ def _write(folder: Path, study: str | None, rows: list[dict[str, Any]], drawn: b
 
 def _say_estimate(row: dict[str, Any]) -> None:
     if row.get("p_phi_low") is not None:
-        ends = f"[{row['p_phi_low']:.4f}, {row['p_phi_high']:.4f}]"
-        print(f"p_phi estimated as {row['p_phi']:.4f} {ends}; exact means at that estimate and at its ends")
+        value, low, high = (decimals(row[f"p_phi{end}"], ".4f") for end in ("", "_low", "_high"))
+        print(f"p_phi estimated as {value} [{low}, {high}]; exact means at that estimate and at its ends")
 
 
 def tabulate(
