@@ -1,10 +1,14 @@
 # The everyday commands. Each assumes the project's virtual environment is active (see README.md).
-.PHONY: test slow lint format types bench table1 figures check
+.PHONY: test slow lowest lint format types bench table1 figures check
 
 test:      ## tests and doctests
 	python -m pytest
 slow:      ## long studies
 	python -m pytest -m slow
+lowest:    ## tests with the lowest versions that pyproject.toml allows, in an environment of their own
+	python3 -m venv .venv-lowest
+	.venv-lowest/bin/pip install --quiet -c tests/constraints-lowest.txt '.[test]'
+	.venv-lowest/bin/python -m pytest
 lint:
 	ruff check . && ruff format --check .
 format:

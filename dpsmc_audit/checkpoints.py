@@ -120,13 +120,13 @@ class Checkpoint:
     def save(self, stage: str, done: int, sums: Sums) -> None:
         """Write to a temporary name and rename."""
         saved = sums.saved()
-        arrays = {name: value for name, value in saved.items() if isinstance(value, np.ndarray)}
+        arrays: dict[str, Any] = {name: value for name, value in saved.items() if isinstance(value, np.ndarray)}
         numbers = {name: value for name, value in saved.items() if not isinstance(value, np.ndarray)}
         content = {"done": done, "numbers": numbers, "digest": _digest(done, numbers, arrays)}
         seconds = self.spent + time.monotonic() - self._begun
         head = json.dumps({"key": self.key, "seconds": seconds, **content}).encode()
         buffer = io.BytesIO()
-        np.savez(buffer, allow_pickle=False, head=np.frombuffer(head, np.uint8), **arrays)
+        np.savez(buffer, head=np.frombuffer(head, np.uint8), **arrays)  # NumPy < 2.2 takes any option for an array
         path = self._path(stage)
         self._stages.add(stage)
         temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")

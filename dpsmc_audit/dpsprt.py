@@ -24,9 +24,9 @@ from functools import cached_property
 from typing import cast
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dpsmc_audit.jit import kernel
 from dpsmc_audit.sprt import require
 
 __all__ = ["DpSprt", "GivenSequence"]
@@ -226,13 +226,13 @@ def _nodes(scale: float, fineness: float) -> tuple[FloatArray, FloatArray]:
     return scale * z, mass / mass.sum()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _beyond(distance, scale):
     """P(a Laplace variable of this scale exceeds the distance)."""
     return 0.5 * math.exp(-distance / scale) if distance > 0.0 else 1.0 - 0.5 * math.exp(distance / scale)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _integrate(above, below, scale, z_low, z_high, weight, law):
     """Add up P(tau = n, o) over noise of the thresholds: a step stops above with H_1 first, as in the package."""
     for k in range(weight.size):
@@ -247,7 +247,7 @@ def _integrate(above, below, scale, z_low, z_high, weight, law):
                 break
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _programme(p, low, high, scale, z, weight, law):
     """The same for fresh samples: how the sum of those still running is distributed, sample by sample."""
     alive, new = np.zeros(low.size + 2), np.zeros(low.size + 2)
@@ -277,12 +277,12 @@ def _programme(p, low, high, scale, z, weight, law):
                 break
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _laplace(rng, scale):
     return scale * rng.standard_exponential() * (1.0 if rng.random() < 0.5 else -1.0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _given(rng, above, below, query, threshold, shared, tau, decision):
     """Runs on one sequence; the sign of Y_n is drawn only where its size could stop the run."""
     for i in range(tau.size):
@@ -303,7 +303,7 @@ def _given(rng, above, below, query, threshold, shared, tau, decision):
                 break
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fresh(rng, p, lines, query, threshold, shared, max_steps, tau, decision):
     """Runs on fresh samples; how many of them reached the cap."""
     unfinished = 0

@@ -18,10 +18,12 @@ No random number is drawn here. All jitted functions of the model stay in this o
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from dpsmc_audit.jit import kernel
 
 __all__ = ["FAILURE", "NORMAL", "POWER", "SIGNALS", "STARTUP", "Controller", "Grid", "simulate"]
 
@@ -81,7 +83,7 @@ class Memory(NamedTuple):
     wall: float
 
 
-jitted = njit(cache=True, nogil=True, error_model="numpy")  # a division by zero is seen where the result is checked
+jitted = partial(kernel, error_model="numpy")  # a division by zero is seen where the result is checked
 
 
 @jitted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Sequence
@@ -49,7 +50,7 @@ def without_folders(text: str) -> str:
     >>> without_folders("cannot read /home/me/data/bits.txt: no such file; a/b stays")
     'cannot read …/bits.txt: no such file; a/b stays'
     """
-    for folder in (str(Path.cwd()), str(Path.home())):
+    for folder in (str(Path.cwd()), str(Path(os.path.expanduser("~")))):  # "~" if there is no home
         if len(folder) > 1:
             text = text.replace(f"{folder}/", "…/").replace(folder, "…")
     return _PATH.sub("…/", text)

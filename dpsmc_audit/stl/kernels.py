@@ -10,9 +10,11 @@ Truth is 1 and -1, robustness any number; for both `or` is the larger value, `an
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import partial
 
 import numpy as np
-from numba import njit
+
+from dpsmc_audit.jit import kernel
 
 __all__ = ["LANES", "Code", "run"]
 
@@ -45,12 +47,12 @@ class Code(IntEnum):
 # fast. It also makes 0 of -0.
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _larger(a, b):
     return (a if a > b else b) + 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _smaller(a, b):
     return (a if a < b else b) + 0.0
 
@@ -58,7 +60,7 @@ def _smaller(a, b):
 # --- single samples -------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _load(signal, trace, x, nothing, first, last):
     """Turn rows of samples into samples of rows; `nothing` stays 0 as long as all of them are finite."""
     source = signal[trace : trace + LANES]
@@ -68,14 +70,14 @@ def _load(signal, trace, x, nothing, first, last):
             nothing[k] += source[k, j] * 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _check(x, nothing, first, last):
     for j in range(first, last + 1):
         for k in range(LANES):
             nothing[k] += x[j, k] * 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _culprit(x, first):
     """Lane and sample of the first value that is not finite."""
     position = first * LANES
@@ -84,7 +86,7 @@ def _culprit(x, first):
     return position % LANES, position // LANES
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _alone(code, x):
     """Operations on single values."""
     if code == Code.NEGATIVE:
@@ -104,7 +106,7 @@ def _alone(code, x):
             x[k] = 1.0 if x[k] >= 0.0 else -1.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@partial(kernel, error_model="numpy")
 def _pairs(code, x, y):
     """Operations on pairs of values."""
     if code == Code.ADD:
@@ -130,13 +132,13 @@ def _pairs(code, x, y):
 # --- recurrences over time ------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _larger_rows(out, x, y):
     for k in range(LANES):
         out[k] = _larger(x[k], y[k])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _slide(x, rest, first, last, begin, end, final):
     """Sample i becomes the largest of the samples i + begin to i + end, as far as `final`; -inf if none is left.
 
@@ -162,7 +164,7 @@ def _slide(x, rest, first, last, begin, end, final):
     x[within + 1 : last + 1] = -np.inf
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _until(left, right, out, first, last):
     """Right at some sample and left at all before it, from each sample on; left is not read at the last one."""
     out[last] = right[last]
@@ -172,7 +174,7 @@ def _until(left, right, out, first, last):
             own[k] = _larger(y[k], _smaller(x[k], after[k]))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def run(program, constants, signals, registers, result):
     """Run the program on all traces of ``signals[number, trace, sample]``; its result is register 0 at sample 0.
 

@@ -14,9 +14,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dpsmc_audit.jit import kernel
 from dpsmc_audit.walks.exact import _FLOOR, Steps
 
 __all__ = ["MeanPassage"]
@@ -26,7 +26,7 @@ FloatArray = NDArray[np.float64]
 _BINS = 65_536
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _visit(p_up, up, down, top, scale, wanted, weights, positions, masses):
     """Walk that stays above 0: add each visit below `top` to its bin, and keep the visits in `wanted` bins one by one.
 

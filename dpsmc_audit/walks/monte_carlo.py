@@ -15,11 +15,13 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 from numpy.typing import NDArray
 
+from dpsmc_audit.jit import kernel
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.sprt import Sprt, check_entries, check_probability, require
+from dpsmc_audit.walks.sums import convolution
 
 __all__ = [
     "ALT",
@@ -53,7 +55,7 @@ _GOLDEN = uint64(0x9E3779B97F4A7C15)
 # --- the generator: xoshiro256++, one stream per path, seeded by splitmix64 -----------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mix(z):
     """The output function of splitmix64, a bijection of the 64-bit words."""
     z = uint64(z)
@@ -62,7 +64,7 @@ def _mix(z):
     return z ^ (z >> uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _stream(seed, path):
     """Initial state of path's stream: its key is a bijection of the path index, so no two paths share a stream."""
     key = _mix(_mix(uint64(seed) + _GOLDEN) + uint64(path) * _GOLDEN)
@@ -74,12 +76,12 @@ def _stream(seed, path):
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _rotate(x, k):
     return (x << uint64(k)) | (x >> uint64(64 - k))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _next(s0, s1, s2, s3):
     """One 64-bit word of xoshiro256++ and the next state."""
     word = _rotate(s0 + s3, 23) + s0
@@ -92,7 +94,7 @@ def _next(s0, s1, s2, s3):
     return word, s0, s1, s2, _rotate(s3, 45)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _uniforms(seed, first, out):
     """The first draw of each path's stream, as a uniform in [0, 1): it decides the path's L."""
     for i in range(out.size):
@@ -104,7 +106,7 @@ def _uniforms(seed, first, out):
 # --- kernel 1: every sample of the sequence -------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _popcount(x):
     x = x - ((x >> uint64(1)) & uint64(0x5555555555555555))
     x = (x & uint64(0x3333333333333333)) + ((x >> uint64(2)) & uint64(0x3333333333333333))
@@ -112,7 +114,7 @@ def _popcount(x):
     return (x * uint64(0x0101010101010101)) >> uint64(56)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _bernoulli_word(s0, s1, s2, s3, threshold, certain):
     """64 independent bits, each 1 with probability exactly ``threshold / 2^64`` (always if certain).
 
@@ -134,7 +136,7 @@ def _bernoulli_word(s0, s1, s2, s3, threshold, certain):
     return ones, s0, s1, s2, s3
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _steps(
     seed, paths, begun, held, excess, s_plus, s_minus, b_up, b_low, threshold, certain, max_steps, tau, decision
 ):  # fmt: skip
@@ -203,12 +205,12 @@ def _jump_tables(p_phi: float) -> tuple[NDArray[np.uint64], NDArray[np.uint16], 
         weights = np.zeros(columns)
         weights[: law.size] = law * (columns / law.sum())
         cut[columns : 2 * columns], alias[columns : 2 * columns] = _alias_table(weights.tolist())
-        law = np.convolve(law, law)
+        law = np.asarray(convolution(law, law))
     log2 = np.array([max(n.bit_length() - 1, 0) for n in range(2 ** (JUMP_SIZES - 1) + 1)], np.uint8)
     return cut, alias, log2
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _start(i, seed, paths, begun, held, excess, s_plus, s_minus, b_up, b_low):
     """Path i at its beginning: generator, bounds, room to them, steps, ones, i. Number -1, a dummy, never decides."""
     if i >= excess.size:
@@ -220,7 +222,7 @@ def _start(i, seed, paths, begun, held, excess, s_plus, s_minus, b_up, b_low):
     return s0, s1, s2, s3, up, low, up - walk, low + walk, begun[i], held[i], i
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _jump(lane, s_plus, s_minus, per_up, per_low, cut, alias, log2, max_steps):
     """The lane after one jump of the largest size at whose end a bound may be met, but not before it."""
     s0, s1, s2, s3, up, low, above, below, steps, ones, path = lane
@@ -237,13 +239,13 @@ def _jump(lane, s_plus, s_minus, per_up, per_low, cut, alias, log2, max_steps):
     return s0, s1, s2, s3, up, low, up - walk, low + walk, steps, ones, path
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _ended(lane, max_steps):
     """No room is left (``up - walk <= 0`` just where ``walk >= up``), or no sample."""
     return (min(lane[6], lane[7]) <= 0.0) | (lane[8] >= max_steps)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _record(lane, tau, decision):
     """Write an ended lane's outcome; how many paths that finishes (a dummy is none)."""
     path = lane[10]
@@ -254,7 +256,7 @@ def _record(lane, tau, decision):
     return 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _jumps(
     seed, paths, begun, held, excess, s_plus, s_minus, b_up, b_low, cut, alias, log2, max_steps, tau, decision
 ):  # fmt: skip
@@ -288,7 +290,7 @@ def _jumps(
 # --- entries that are given -----------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _until_given(
     seed, paths, entries, bit, excess, s_plus, s_minus, b_up, b_low, threshold, certain, begun, held, decision
 ):  # fmt: skip
@@ -319,7 +321,7 @@ def _until_given(
 # --- kernel 3: adjacent pairs of sequences, every L at once ---------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _settle(steps, excess, sorted_excess, guide, scale, slot, since, waits):
     """Let every L up to the walk's excess stop here. The new slot, and since when the larger L wait.
 
@@ -336,7 +338,7 @@ def _settle(steps, excess, sorted_excess, guide, scale, slot, since, waits):
     return slot, steps
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pair(
     seed, path, entries, sorted_excess, guide, scale, s_plus, s_minus, b_up, b_low, threshold, certain, max_steps,
     waits_1, waits_0,
@@ -392,7 +394,7 @@ def _pair(
     return 2 * draws - slot_1 - slot_0, steps
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pair_climbing(
     seed, path, entries, sorted_excess, guide, scale, sign, s_plus, s_minus, b_up, b_low, threshold, certain, max_steps,
     waits_1, waits_0, at, ones_at,
@@ -451,7 +453,7 @@ def _pair_climbing(
     return steps
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pairs(
     seed, first, count, entries, sorted_excess, guide, scale, s_plus, s_minus, b_up, b_low, threshold, certain,
     max_steps, sums,
@@ -488,7 +490,7 @@ def _pairs(
     return unfinished, drawn
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pair_times(
     seed, first, shift, bits, entries, sorted_excess, s_plus, s_minus, b_up, b_low, threshold, certain, max_steps, tau
 ):  # fmt: skip
@@ -522,7 +524,7 @@ def _pair_times(
 # --- kernel 4: the records of one walk ------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _records(
     seed, path, entries, bit, lowest, top, s_plus, s_minus, b_up, b_low, threshold, certain, max_steps, at, ones_at
 ):  # fmt: skip
