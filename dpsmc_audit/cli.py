@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +17,10 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from dpsmc_audit import sweeps
-from dpsmc_audit.config import Config, read, register
-from dpsmc_audit.errors import one_line
+from dpsmc_audit.config import Config, known_keys, read, register
+from dpsmc_audit.errors import one_line, unknown_to_hydra
 from dpsmc_audit.interrupts import INTERRUPTED, interrupted, listen
+from dpsmc_audit.keys import UnknownKeyError, key_of, overrides_in, own_configuration
 from dpsmc_audit.notes import warn
 from dpsmc_audit.provenance import fingerprint
 from dpsmc_audit.report.files import near, strict
@@ -132,7 +134,7 @@ def _job(composed: DictConfig) -> None:
         if interrupted():
             raise KeyboardInterrupt from None
         log.exception("this run failed")
-        if not _in_sweep():
+        if not _in_sweep() or isinstance(error, UnknownKeyError):
             _stop(error)
         try:
             _note(folder, "failed", one_line(error))
@@ -170,8 +172,20 @@ def _stop(error: Exception) -> NoReturn:
     """End in one clear line, or in a traceback where the user asked for it."""
     if os.environ.get(TRACEBACK) == "1":
         raise error
-    print(f"error: {one_line(error)}", file=sys.stderr)
+    key = unknown_to_hydra(error)
+    told = one_line(error) if key is None or known_keys().knows(key) else known_keys().message(key)
+    print(f"error: {told}", file=sys.stderr)
     sys.exit(2)
+
+
+def _refuse_unknown(arguments: Sequence[str]) -> None:
+    """Look at every key of the command line before Hydra does: it would take unknown ones with a plus.
+
+    Files of the user can have groups of their own. Then single names are left to Hydra and to `read`.
+    """
+    own = own_configuration(arguments)
+    keys = (key_of(word) for word in overrides_in(arguments))
+    known_keys().refuse(key for key in keys if not own or "." in key)
 
 
 def main() -> None:
@@ -181,6 +195,7 @@ def main() -> None:
     os.environ[TRACEBACK] = os.environ.get("HYDRA_FULL_ERROR", "0")
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra lets its own exceptions through to here
     try:
+        _refuse_unknown(sys.argv[1:])
         _job()
     except (KeyboardInterrupt, Exception) as error:
         if isinstance(error, Exception) and not interrupted():

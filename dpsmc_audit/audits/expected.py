@@ -77,9 +77,9 @@ class Audit(Claim):
         """The verdict for a reader in a hurry."""
         found, claim, how = self.verdict, self.text, self.how
         if found.verdict == "certified":
-            return f"certified: every bin's ratio is within {claim}, {how} and at this bin width"
+            return f"certified: every bin's log ratio is within {claim}, {how} and at this bin width"
         if found.verdict == "consistent" and self.engine == "exact":
-            return f"undecided: the largest ratio is at {claim} to within its numerical error"
+            return f"undecided: the largest log ratio is at {claim} to within its numerical error"
         if found.verdict == "consistent":
             could = "too few pairs, or all runs alike: no difference could have shown"
             if found.detectable is not None:

@@ -14,7 +14,9 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
+from dpsmc_audit.config import known_keys
 from dpsmc_audit.errors import one_line
+from dpsmc_audit.keys import key_of
 from dpsmc_audit.report.files import near, read_json, write_text
 from dpsmc_audit.report.page_sweep import write_sweep_report
 from dpsmc_audit.report.progress import Points
@@ -30,6 +32,7 @@ from dpsmc_audit.report.tables import (
     as_latex,
     as_markdown,
     as_text,
+    decimals,
     flatten,
     varying,
 )
@@ -57,6 +60,7 @@ class SweepTable(Callback):
 
     @_or_stop()
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
+        _refuse_swept(config)
         given = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)  # as they were typed
         assert isinstance(given, list)
         count = count_points(config)
@@ -93,6 +97,14 @@ def count_points(config: DictConfig) -> int:
     return prod(values.values())
 
 
+def _refuse_swept(config: DictConfig) -> None:
+    """Raise `UnknownKeyError` for a key that a sweep's file goes through and that does not exist."""
+    params = OmegaConf.select(config, "hydra.sweeper.params")
+    groups = GlobalHydra.instance().config_loader().list_groups("")
+    swept = [key_of(str(name)) for name in params] if isinstance(params, DictConfig) else []
+    known_keys().refuse(key for key in swept if key not in groups)
+
+
 def _write(folder: Path, study: str | None, rows: list[dict[str, Any]], drawn: bool) -> None:
     """The table in four forms and, but for Table 1, which must be quick, a figure."""
     if rows[0].get("sampler") is not None:
@@ -120,8 +132,8 @@ def _write(folder: Path, study: str | None, rows: list[dict[str, Any]], drawn: b
 
 def _say_estimate(row: dict[str, Any]) -> None:
     if row.get("p_phi_low") is not None:
-        ends = f"[{row['p_phi_low']:.4f}, {row['p_phi_high']:.4f}]"
-        print(f"p_phi estimated as {row['p_phi']:.4f} {ends}; exact means at that estimate and at its ends")
+        value, low, high = (decimals(row[f"p_phi{end}"], ".4f") for end in ("", "_low", "_high"))
+        print(f"p_phi estimated as {value} [{low}, {high}]; exact means at that estimate and at its ends")
 
 
 def tabulate(sweep: Sweep, drawn: bool = True) -> bool:
