@@ -232,7 +232,6 @@ def test_a_job_of_a_launcher_looks_for_itself(
 ) -> None:
     """Without what looks at a sweep before its jobs, the first job ends it."""
     monkeypatch.setattr("dpsmc_audit.report.sweep._refuse_swept", lambda config: None)
-    monkeypatch.setattr("dpsmc_audit.report.sweep.refuse_unknown", lambda composed: None)
     check(run, tmp_path, ["--config-dir", str(own), "+sweep=plus", *EXACT], "epsilon")
 
 

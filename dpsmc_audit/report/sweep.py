@@ -11,12 +11,13 @@ from typing import Any
 
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
 from dpsmc_audit.config import known_keys
 from dpsmc_audit.errors import one_line
-from dpsmc_audit.keys import key_of
+from dpsmc_audit.keys import key_of, paths
 from dpsmc_audit.report.files import near, read_json, write_text
 from dpsmc_audit.report.page_sweep import write_sweep_report
 from dpsmc_audit.report.progress import Points
@@ -84,25 +85,34 @@ class SweepTable(Callback):
             raise SystemExit(1)
 
 
-def count_points(config: DictConfig) -> int:
-    """How many points Hydra will make of the swept keys; a key that is given twice counts as given last."""
+def _overrides(config: DictConfig) -> list[Override]:
+    """The keys that Hydra goes through: those of the sweep's file, then those of the command line."""
     params = OmegaConf.to_container(config.hydra.sweeper.get("params") or OmegaConf.create({}), resolve=False)
     assert isinstance(params, dict)
     texts = [*(f"{key!s}={value}" for key, value in params.items()), *config.hydra.overrides.task]
-    overrides = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader()).parse_overrides(texts)
-    values = {
-        override.get_key_element(): len(list(override.sweep_string_iterator())) if override.is_discrete_sweep() else 1
-        for override in overrides
-    }
-    return prod(values.values())
+    return OverridesParser.create(config_loader=GlobalHydra.instance().config_loader()).parse_overrides(texts)
+
+
+def _choices(override: Override) -> list[Any]:
+    """The values that one key takes in turn."""
+    return list(override.sweep_iterator()) if override.is_discrete_sweep() else [override.value()]
+
+
+def count_points(config: DictConfig) -> int:
+    """How many points Hydra will make of the swept keys; a key that is given twice counts as given last."""
+    return prod({override.get_key_element(): len(_choices(override)) for override in _overrides(config)}.values())
 
 
 def _refuse_swept(config: DictConfig) -> None:
-    """Raise `UnknownKeyError` for a key that a sweep's file goes through and that does not exist."""
-    params = OmegaConf.select(config, "hydra.sweeper.params")
+    """Raise `UnknownKeyError` for a key that a sweep goes through and that does not exist, at any depth."""
     groups = GlobalHydra.instance().config_loader().list_groups("")
-    swept = [key_of(str(name)) for name in params] if isinstance(params, DictConfig) else []
-    known_keys().refuse(key for key in swept if key not in groups)
+    for override in _overrides(config):
+        key = key_of(override.get_key_element())
+        if key not in groups:
+            known_keys().refuse([key])
+        for choice in _choices(override):
+            if isinstance(choice, dict):
+                known_keys().refuse(paths(choice, f"{key}."))
 
 
 def _write(folder: Path, study: str | None, rows: list[dict[str, Any]], drawn: bool) -> None:
