@@ -14,6 +14,9 @@ __all__ = ["calibrated_center", "center_of_mean"]
 _LONGEST = 2.0**40
 """Samples a run may need on average where a hypothesis begins: the largest cap on samples there is."""
 
+_KEPT = 1e-9
+"""By how much, relatively, an error must be below its level to count as kept: far above its rounding."""
+
 
 def _excess(test: Sprt, law: Mechanism) -> float:
     """By how much (its logarithm) the larger of the two errors, numerical error included, is above its level."""
@@ -23,8 +26,18 @@ def _excess(test: Sprt, law: Mechanism) -> float:
     )
 
 
+def unit_below(length: float) -> float:
+    """The largest power of two that is not above: its multiples are floating-point numbers, without rounding."""
+    return math.ldexp(1.0, math.frexp(length)[1] - 1)
+
+
 def calibrated_center(test: Sprt, law: Callable[[float], Mechanism], scale: float, least: float) -> float:
-    """The smallest center from `least` on at which both errors, averaged over L, are at most their levels.
+    """The smallest center from `least` on, on a grid, at which both errors, averaged over L, are at most their levels.
+
+    The grid is that of the multiples of a power of two below 1e-4 of the scale. Errors are computed on its points alone
+    and compared with their levels less `_KEPT`: rounding, which differs between processors, is a billionth of what the
+    errors change from one point to the next, so that all processors choose the same point, and the levels are kept
+    whatever the rounding.
 
     Examples
     --------
@@ -34,33 +47,54 @@ def calibrated_center(test: Sprt, law: Callable[[float], Mechanism], scale: floa
     >>> worst_errors(test, Laplace(center, 2.0)).fp.value <= 0.05
     True
     """
-    from scipy.optimize import brentq
-
-    if _excess(test, law(least)) <= 0.0:
+    if _excess(test, law(least)) <= -_KEPT:
         return least
-    room = scale
-    while _excess(test, law(least + room)) > 0.0:
-        room *= 2.0
-        length = room / test.drift(test.p + test.delta)
+    unit = unit_below(1e-4 * scale)
+
+    def excess(k: int) -> float:
+        return _excess(test, law(k * unit)) + _KEPT
+
+    begin, room = math.floor(least / unit), math.ceil(scale / unit)
+    while excess(begin + room) > 0.0:
+        room *= 2
+        length = room * unit / test.drift(test.p + test.delta)
         require(
             length <= _LONGEST,
             f"noise cannot keep alpha={min(test.fp, test.fn):g}: with L of scale {scale:.3g} the bounds"
-            f" would be {room:.2g} wide and a run {length:.1g} samples long; raise epsilon or delta",
+            f" would be {room * unit:.2g} wide and a run {length:.1g} samples long; raise epsilon or delta",
         )
-    tolerance = 1e-4 * scale
-    center = float(brentq(lambda x: _excess(test, law(x)), least, least + room, xtol=tolerance))
-    while _excess(test, law(center)) > 0.0:
-        center += tolerance
-    return center
+    return _first(excess, begin, begin + room) * unit
 
 
 def center_of_mean(mean: Callable[[float], float], wanted: float, least: float, scale: float) -> float:
-    """The center from `least` on at which L has this mean; `least` where it is larger there already."""
-    from scipy.optimize import brentq
+    """The smallest center from `least` on, on a grid, at which L has this mean or more; `least` where it has there.
 
+    The grid is finer than that of `calibrated_center`: a mean costs nothing, and is known to the last digits.
+    """
     if mean(least) >= wanted:
         return least
-    room = scale
-    while mean(least + room) < wanted:
-        room *= 2.0
-    return float(brentq(lambda center: mean(center) - wanted, least, least + room))
+    unit = unit_below(1e-7 * scale)
+    begin, room = math.floor(least / unit), math.ceil(scale / unit)
+    while mean((begin + room) * unit) < wanted:
+        room *= 2
+    return _first(lambda k: wanted - mean(k * unit), begin, begin + room) * unit
+
+
+def _first(excess: Callable[[int], float], low: int, high: int) -> int:
+    """The smallest integer up to `high` at which a falling function is not positive; it is positive at `low`.
+
+    By false position, each place looked at a whole number: where the search ends, the next smaller one was looked at.
+    """
+    above, below, halve = excess(low), excess(high), False
+    if above <= 0.0:  # `low` was rounded down
+        return low
+    while high - low > 1:
+        share = 0.5 if halve else above / (above - below)
+        place = min(max(low + math.ceil(share * (high - low)), low + 1), high - 1)
+        found, width = excess(place), high - low
+        if found > 0.0:
+            low, above, below = place, found, 0.5 * below
+        else:
+            high, below, above = place, found, 0.5 * above
+        halve = not halve and high - low > width // 2
+    return high

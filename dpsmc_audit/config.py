@@ -17,7 +17,7 @@ from dpsmc_audit.evidence.intervals import check_confidence
 from dpsmc_audit.evidence.verdict import METHODS
 from dpsmc_audit.execution import Backend, Execution
 from dpsmc_audit.mechanisms import Mechanism, mechanism_named
-from dpsmc_audit.models.keys import RELATIONS, ModelKeys, read_formula, source_of
+from dpsmc_audit.models.keys import ORDERS, RELATIONS, ModelKeys, read_formula, source_of
 from dpsmc_audit.profiles import check_floor, epsilon_grid
 from dpsmc_audit.sprt import ParameterError, Sprt, check_entries, check_probability, in_order, require
 
@@ -194,6 +194,8 @@ class Config:
         require(task != "audit", f"task=audit needs a known p_phi, got model={model}: {ask}")
         require(task != "simulate" or self.engine.name != "exact", f"engine=exact needs a known p_phi, got {model}")
         require(task != "simulate" or model != "recorded", "task=simulate needs new samples for each run, not recorded")
+        ordered = task == "verify" or self.model.order in (None, ORDERS[0])
+        require(ordered, f"model.order={self.model.order} is for task=verify: task={task} counts every recorded sample")
 
     @property
     def known(self) -> bool:
@@ -244,12 +246,17 @@ class Config:
         """What a release may say of its run: no seed, and no path, which can name whose data it holds."""
         noise = {"distribution": self.mechanism.distribution, "arguments": self.mechanism.numbers}
         given = {f"model_{name}": value for name, value in self.model.given.items() if name not in ("path", "target")}
+        if self.model.order_used is not None:
+            given["model_order"] = self.model.order_used
         public = {name: getattr(self, name) for name in PUBLIC}
         public |= {"task": self.task.name, "mechanism": self.mechanism.name, "model": self.model.name}
         return public | given | (noise if self.mechanism.name == "law" else {})
 
     def inputs(self) -> dict[str, str]:
-        """What the result depends on beside the parameters: digests of the files and of the modules that are named."""
+        """What the result depends on beside the parameters: digests of the files and of the modules that are named.
+
+        The law of L too: its center may be computed, and another center makes other runs.
+        """
         from dpsmc_audit.resume import content_of, module_content
 
         files = {"sequence": self.sequence, "formula_file": self.formula_file, "model_path": self.model.path}
@@ -257,6 +264,7 @@ class Config:
         found = {name: Path(path) for name, path in files.items() if path is not None}
         digests = {name: content_of(path) for name, path in found.items()}
         digests |= {name: module_content(target) for name, target in modules.items() if target is not None}
+        digests |= {"noise": f"{self.law}"} if self.sampler is None else {}
         return digests | ({"study": "table1"} if self.study == "table1" else {})  # it adds the paper's numbers
 
     def parameters(self) -> dict[str, Any]:
@@ -269,7 +277,7 @@ class Config:
         if self.mechanism.name == "law":
             values["distribution"] = self.mechanism.distribution
             values["arguments"] = self.mechanism.numbers
-        values |= {f"model_{name}": value for name, value in self.model.given.items()}
+        values |= {f"model_{name}": value for name, value in self.model.given.items() if name != "order"}
         for group in ("task", "mechanism", "notion", "model"):
             values[group] = values[group]["name"]
         values["engine"], values["kernel"] = self.engine.name, self.engine.kernel

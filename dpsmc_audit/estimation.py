@@ -24,17 +24,20 @@ _SHOWN = 6
 
 @dataclass(eq=False)
 class Examples:
-    """The first traces that satisfy the specification, and the first that violate it; of one length."""
+    """The first traces that satisfy the specification, and the first that violate it; step and lengths of all."""
 
     step: float = 0.0
+    points: tuple[int, int] | None = None
     satisfying: list[dict[str, np.ndarray]] = field(default_factory=list)
     violating: list[dict[str, np.ndarray]] = field(default_factory=list)
 
     def add(self, batch: Batch) -> None:
-        """Keep what is still missing."""
+        """Keep what is still missing; `points` are the samples of the shortest and of the longest trace so far."""
         if batch.traces is None:
             return
         self.step = self.step or batch.traces.step
+        shortest, longest = self.points or (batch.traces.points, batch.traces.points)
+        self.points = min(shortest, batch.traces.points), max(longest, batch.traces.points)
         for kept, wanted in ((self.satisfying, True), (self.violating, False)):
             for trace in np.flatnonzero(batch.bits == wanted)[: _SHOWN - len(kept)]:
                 kept.append(_one(batch.traces, int(trace)))

@@ -151,7 +151,10 @@ class Laplace:
 
     @classmethod
     def private(cls, test: Sprt, epsilon: float) -> Self:
-        """Scale ``c / epsilon``, and the smallest center >= 0 at which the exact errors keep their levels."""
+        """Scale ``c / epsilon``, and the smallest center >= 0 at which the exact errors keep their levels.
+
+        The smallest on a grid, that is: see `calibrated_center`.
+        """
         from dpsmc_audit.calibration import calibrated_center  # computed with the walks, which know of mechanisms
 
         check_epsilon(cls.name, epsilon)
@@ -228,8 +231,10 @@ class Truncated:
         return np.asarray(self._whole.survival(inside) / self._whole.survival(self.lowest))
 
     def quantile(self, u: ArrayLike) -> FloatArray:
-        tail = (1.0 - np.asarray(u, dtype=np.float64)) * self._whole.survival(self.lowest)
-        return np.maximum(self._whole.upper_quantile(tail), self.lowest)
+        given = np.asarray(u, dtype=np.float64)
+        tail = (1.0 - given) * self._whole.survival(self.lowest)
+        inside = np.maximum(self._whole.upper_quantile(tail), self.lowest)
+        return np.where(given > 0.0, inside, self.lowest)  # the smallest L to the last digit: records may equal it
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.sprt import require
+from dpsmc_audit.ties import CLOSE, best_of
 
 __all__ = [
     "Event",
@@ -31,6 +32,9 @@ __all__ = [
 ]
 
 FloatArray = NDArray[np.float64]
+
+_ROUNDING = 1e-15
+"""Rounding error of a probability, whatever its size: small ones are differences of large ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +142,9 @@ def privacy_profile(p1: FloatArray, p0: FloatArray, epsilons: FloatArray) -> Pro
 def worst_event(p1: FloatArray, p0: FloatArray, epsilon: float) -> tuple[float, Event]:
     """The delta needed at this epsilon by the worse direction, and the event that needs it.
 
+    Outcomes whose ratio is exp(epsilon) but for rounding need no delta and are left out of the event: many may sit
+    there. Of two directions that need as much, the event is that of x_n = 1.
+
     Examples
     --------
     >>> delta, event = worst_event(np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.4, 0.4]), epsilon=0.1)
@@ -146,11 +153,11 @@ def worst_event(p1: FloatArray, p0: FloatArray, epsilon: float) -> tuple[float, 
     """
     times, found = factor(epsilon), []
     for p, q, side in ((p1, p0, 1), (p0, p1, 0)):
-        event = p > times * q
+        event = p > times * q * (1.0 + CLOSE) + _ROUNDING
         name = f"one of {int(event.sum())} outcomes over e^{epsilon:g} times as likely with x_n = {side}"
-        delta = float((p - times * q)[event].sum())
-        found.append((delta, Event(name, float(p1[event].sum()), float(p0[event].sum()))))
-    return max(found, key=lambda pair: pair[0])
+        found.append((_over(p, q, epsilon), Event(name, float(p1[event].sum()), float(p0[event].sum()))))
+    deltas = [delta for delta, _ in found]
+    return max(deltas), found[best_of(deltas, close=1e-12)][1]
 
 
 def total_variation(p1: FloatArray, p0: FloatArray) -> float:
@@ -162,6 +169,10 @@ def best_tail(
     p1: FloatArray, p0: FloatArray, floor: float, named: Callable[[int, bool], str] | None = None
 ) -> Event | None:
     """The tail with the largest ratio, either way, among those that one of the members meets with at least `floor`.
+
+    Where tails have the same ratio but for rounding (log ratios within `ties.CLOSE`), it is the most probable of them,
+    by the likelier member: on a plateau, where every ratio is exp(-epsilon), rounding would choose any. Of tails that
+    are equally probable as well, it is the shortest of those below, then of those beyond.
 
     Outcomes are in the order of tau = 1, 2, ...; `named` makes a name of (k, beyond) for the first k outcomes or the
     ones beyond.
@@ -176,16 +187,28 @@ def best_tail(
     below = np.cumsum(p1), np.cumsum(p0)
     above = np.cumsum(p1[::-1])[::-1][1:], np.cumsum(p0[::-1])[::-1][1:]
     for beyond, (one, zero) in ((False, below), (True, above)):
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.abs(np.log(one) - np.log(zero))
-        worthy = np.where((np.maximum(one, zero) >= floor) & ~np.isnan(ratio), ratio, -1.0)
+        likely = np.maximum(one, zero)
+        # what is impossible for one member may have a trace of probability, by rounding
+        ratio = np.abs(np.log(np.maximum(one, _ROUNDING)) - np.log(np.maximum(zero, _ROUNDING)))
+        worthy = np.where(likely >= floor * (1.0 - 1e-12), ratio, -1.0)
         if worthy.size and worthy.max() >= 0.0:
-            k = int(np.argmax(worthy))
+            k = best_of(worthy, likely)
             found.append(Event(named(k + 1, beyond), float(one[k]), float(zero[k])))
     return largest(found)
 
 
 def largest(events: Sequence[Event | None]) -> Event | None:
-    """The event with the largest ratio, either way."""
+    """The event with the largest ratio, either way; of those that are equal but for rounding, the most probable."""
     known = [event for event in events if event is not None]
-    return max(known, key=lambda event: abs(event.log_ratio)) if known else None
+    if not known:
+        return None
+    ratios, sizes = ([f(event) for event in known] for f in (_ratio, _size))
+    return known[best_of(ratios, sizes)]
+
+
+def _ratio(event: Event) -> float:
+    return abs(event.log_ratio)
+
+
+def _size(event: Event) -> float:
+    return max(event.p1, event.p0)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from dpsmc_audit import paper
 from dpsmc_audit.config import Config
 from dpsmc_audit.execution import SERIAL, Execution
+from dpsmc_audit.notes import warn
 from dpsmc_audit.provenance import provenance
 from dpsmc_audit.simulation import exact_characteristics, simulate
 from dpsmc_audit.sprt import require
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from dpsmc_audit.audits.expected import Audit
     from dpsmc_audit.audits.informed import InformedAudit
     from dpsmc_audit.audits.marginal import MarginalAudit
+    from dpsmc_audit.estimation import Estimate
+    from dpsmc_audit.models.sources import Source
 
     AnyAudit = Audit | MarginalAudit | InformedAudit
 
@@ -42,7 +45,7 @@ def warnings_for(config: Config, result: dict[str, Any]) -> list[str]:
     """What a reader must know before using the numbers."""
     if config.sampler is not None or config.task.name == "verify":
         return []
-    test, notes = config.test, []
+    test, notes = config.test, list(result.get("warnings", []))
     p_phi: float = result["p_phi"] if config.p_phi is None else config.p_phi
     if not test.assumption_holds(1.0 - p_phi if config.negated else p_phi):
         notes.append(
@@ -83,7 +86,16 @@ def _estimate(config: Config, folder: Path, execution: Execution) -> dict[str, A
     formula = getattr(source, "formula", None)
     if formula is not None and formula.signals:
         save(traces_figure(found, formula, config.model.name), folder / "traces", ("png",))
-    return found.as_dict() | ({} if formula is None else {"formula": f"{formula}"})
+    return found.as_dict() | ({} if formula is None else {"formula": f"{formula}"}) | _unit_warnings(source, found)
+
+
+def _unit_warnings(source: Source, found: Estimate) -> dict[str, list[str]]:
+    """Nothing, or the intervals of the formula that cover one sample of the traces that were drawn."""
+    from dpsmc_audit.stl.units import unit_notes
+
+    formula, traces = getattr(source, "formula", None), found.examples
+    notes = [] if formula is None or traces.points is None else unit_notes(formula, traces.step, traces.points)
+    return {"warnings": notes} if notes else {}
 
 
 def _simulate_model(config: Config, execution: Execution) -> dict[str, Any]:
@@ -94,7 +106,7 @@ def _simulate_model(config: Config, execution: Execution) -> dict[str, Any]:
     with progress("runs", config.runs) as advance:
         told = replace(execution, progress=advance)
         found = simulate_model(config.test, config.law, config.source, config.runs, **numbers, execution=told)
-    result = found.as_dict()
+    result = found.as_dict() | _unit_warnings(config.source, found.estimate)
     return result | (paper.published(config.test, config.law, config.epsilon) if config.study == "table1" else {})
 
 
@@ -119,12 +131,15 @@ def _simulate(config: Config, folder: Path, execution: Execution) -> dict[str, A
 
 def _verify(config: Config, folder: Path, execution: Execution) -> dict[str, Any]:
     """The release; parameters that are no part of it (a seed, a path) stay here."""
-    from dpsmc_audit.models.keys import checked_formula
+    from dpsmc_audit.models.keys import checked_formula, public_unit_notes
     from dpsmc_audit.verify.release import verify
 
     formula = checked_formula(config.model, config.formula, config.formula_file)
+    for note in public_unit_notes(config.model, formula):
+        warn(note)
     seed = config.seed if config.insecure else None
     numbers: dict[str, Any] = {name: getattr(config, name) for name in ("epsilon", "negated", "max_steps")}
+    numbers["order"] = config.model.order_used
     release = verify(config.test, config.law, lambda: config.source, **numbers, seed=seed, announce=print)
     return release | ({} if formula is None else {"formula": f"{formula}"})
 

@@ -44,6 +44,7 @@ from dpsmc_audit.profiles import total_variation
 from dpsmc_audit.report.figures import save
 from dpsmc_audit.report.style import DARK_BLUE, RED, new_figure, tidy
 from dpsmc_audit.sprt import Sprt
+from dpsmc_audit.ties import best_of, exceeds
 from dpsmc_audit.walks.monte_carlo import Runs, derived, draw_runs
 
 TOP = Path(__file__).parent.parent
@@ -106,7 +107,8 @@ class Early:
 def surest_early(p1: FloatArray, p0: FloatArray, floor: float = FLOOR) -> Early:
     """The early stop that speaks most for x_1 = 1, among those that one of the members meets with at least `floor`.
 
-    ``p1[side, k - 1]`` for the sides H_null, H_alt, ...: the observer may look at the decision or not.
+    ``p1[side, k - 1]`` for the sides H_null, H_alt, ...: the observer may look at the decision or not. Of events that
+    say the same but for rounding it is the earliest, and the first of the sides.
     """
     best: Early | None = None
     for side, one, zero in [(None, p1.sum(axis=0), p0.sum(axis=0)), *zip(SIDES, p1, p0, strict=False)]:
@@ -114,9 +116,9 @@ def surest_early(p1: FloatArray, p0: FloatArray, floor: float = FLOOR) -> Early:
         often = np.maximum(below_1, below_0) >= floor
         if not np.any(often):
             continue
-        k = int(np.argmax(np.where(often, below_1 / np.maximum(below_1 + below_0, 1e-300), -1.0)))
+        k = best_of(np.where(often, below_1 / np.maximum(below_1 + below_0, 1e-300), -1.0))
         found = Early(k + 1, side, float(below_1[k]), float(below_0[k]))
-        if best is None or found.posterior > best.posterior:
+        if best is None or exceeds(found.posterior, best.posterior):
             best = found
     assert best is not None
     return best

@@ -37,8 +37,10 @@ from dpsmc_audit.notions.sequences import oscillating_sequence
 from dpsmc_audit.report.figures import save
 from dpsmc_audit.report.style import DARK_BLUE, GREY, RED, new_figure, tidy
 from dpsmc_audit.sprt import Sprt
+from dpsmc_audit.ties import best_of, ranked
 from dpsmc_audit.walks.averages import exact_mean, worst_errors
 from dpsmc_audit.walks.records import records_of
+from dpsmc_audit.walks.sums import dot
 
 TOP = Path(__file__).parent.parent
 RESULTS = TOP / "experiments" / "results" / "dpsprt.csv"
@@ -91,12 +93,13 @@ def candidates(test: DpSprt) -> Iterator[tuple[str, Bits, int]]:
 def best_ratio(one: FloatArray, zero: FloatArray, floor: float) -> float:
     """``ln`` ratio, either way, of the outcomes with the largest ratios that have a probability of `floor` together.
 
-    Where single outcomes are as likely as the floor, other sets may have larger ratios: this is a lower bound.
+    Where single outcomes are as likely as the floor, other sets may have larger ratios: this is a lower bound. Of
+    outcomes with the same ratio but for rounding the most probable come first.
     """
     found = 0.0
     for p, q in ((one, zero), (zero, one)):
         with np.errstate(divide="ignore", invalid="ignore"):
-            order = np.argsort(-np.where(p > 0.0, p / q, -1.0), kind="stable")
+            order = ranked(np.where(p > 1e-15, np.log(p) - np.log(q), -np.inf), p, close=1e-6)
         likely, other = np.cumsum(p[order]), np.cumsum(q[order])
         k = min(int(np.searchsorted(likely, floor)), order.size - 1)
         found = max(found, math.log(likely[k] / other[k]) if other[k] > 0.0 else math.inf)
@@ -115,14 +118,14 @@ class Found:
 
 
 def search(test: DpSprt) -> Found:
-    """The candidate with the largest exact ratio on an event of probability FLOOR."""
+    """The candidate with the largest exact ratio on an event of probability FLOOR; the first of those that tie."""
     found: list[Found] = []
     for name, bits, entry in candidates(test):
         given = test.on(bits, entry)
         one, zero = given.law(1).ravel(), given.law(0).ravel()
         ratios = (best_ratio(one, zero, FLOOR), best_ratio(one, zero, 1e-4))
         found.append(Found(name, bits, entry, *ratios))
-    return max(found, key=lambda each: each.ratio)
+    return found[best_of([each.ratio for each in found])]
 
 
 # --- barrier mechanisms on a given sequence -------------------------------------------------------------------------
@@ -195,7 +198,7 @@ def error_of(test: DpSprt) -> float:
 
 
 def mean_of(law: FloatArray) -> float:
-    return float(law.sum(axis=0) @ np.arange(1.0, law.shape[1] + 1.0))
+    return float(dot(law.sum(axis=0), np.arange(1.0, law.shape[1] + 1.0)))
 
 
 def audited(sampler: Sampler, runs: int = RUNS) -> BlackBoxAudit:

@@ -23,6 +23,7 @@ from dpsmc_audit.mechanisms import Exponential
 from dpsmc_audit.notions.marginal import _block, marginal_law
 from dpsmc_audit.paper import P_PHI, P
 from dpsmc_audit.sprt import Sprt
+from dpsmc_audit.ties import ranked
 from dpsmc_audit.walks.averages import exact_mean
 from dpsmc_audit.walks.monte_carlo import MOST_RUNS, block_size_for
 
@@ -42,7 +43,7 @@ def runs_needed(epsilon: float, confidence: float = 0.99) -> tuple[int, str, flo
     gain = one - np.exp(epsilon) * zero
     # about as many runs as make the gain four of its standard deviations
     about = np.where(gain > 1e-9, (one + zero) / np.maximum(gain, 1e-12) ** 2, np.inf)
-    best = min((_runs_for(one[k], zero[k], epsilon, confidence), int(k)) for k in np.argsort(about)[:12])
+    best = min((_runs_for(one[k], zero[k], epsilon, confidence), int(k)) for k in ranked(-about)[:12])
     return best[0], f"tau <= {best[1] + 1}", float(one[best[1]]), float(zero[best[1]])
 
 

@@ -32,6 +32,7 @@ from dpsmc_audit.report.figures import save
 from dpsmc_audit.report.style import DARK_BLUE, GREEN, GREY, RED, new_figure, tidy
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks.exact import exit_law
+from dpsmc_audit.walks.sums import dot
 
 TOP = Path(__file__).parent.parent
 RESULTS = TOP / "experiments" / "results" / "sensitivity.csv"
@@ -105,7 +106,7 @@ def effect(test: Sprt, mechanism: Mechanism, entry: int, nodes: int = NODES) -> 
     if isinstance(mechanism, (NoNoise, Exponential)) or entry <= EARLY:
         law = marginal_law(test, mechanism, P_PHI, (entry,))
         one, zero = (fold(p[0], p[1], WIDTH) for p in (law.p1, law.p0))
-        longer = float((law.p0 - law.p1).sum(axis=0) @ np.arange(1, law.p1.shape[1] + 1))
+        longer = float(dot((law.p0 - law.p1).sum(axis=0), np.arange(1.0, law.p1.shape[1] + 1.0)))
         return Effect(one, zero, longer, (), law.scatter)
     halves, longer = averaged(test, mechanism, entry, nodes)
     both = 0.5 * (halves[0] + halves[1])

@@ -65,6 +65,7 @@ WORDS = {
     "model.target": ("math:sqrt", "nowhere:f", "numpy.random:Generator.integers"),
     "model.path": ("nothing.csv", "."),
     "model.column": ("ok",),
+    "model.order": ("random", "file"),
     "model.step": ("0.01", "1e-300", "-1"),
     "model.setting": ("as_written", "sd_1600"),
     "model.variant": ("benchmark", "closed_loop"),

@@ -289,7 +289,7 @@ def test_nothing_private_is_left_anywhere(
     assert "bits" not in left.replace("2^", "")
 
 
-@pytest.mark.parametrize("model", ["bernoulli", "powertrain", "python"])
+@pytest.mark.parametrize("model", ["bernoulli", "powertrain", "python", "recorded"])
 def test_what_is_left_is_a_function_of_the_outcome(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, model: str
 ) -> None:
@@ -324,7 +324,7 @@ def test_a_release_holds_what_may_be_released(run: Run, tmp_path: Path) -> None:
     assert set(result["provenance"]) == {"version", "commit", "code", "python", "numpy", "numba"}
     assert set(result["parameters"]) == {
         "task", "p", "p_phi", "relation", "alpha", "alpha_fp", "alpha_fn", "delta", "epsilon", "max_steps", "mechanism",
-        "model",
+        "model", "model_order",
     }  # fmt: skip
     assert "seconds" not in f"{result}"
     assert "data.csv" not in f"{result}"
@@ -426,7 +426,7 @@ def test_a_mistake_is_met_only_by_a_run_that_reaches_it(run: Run, tmp_path: Path
     for line, code in ((20, 2), (22, 2), (23, 0), (30, 0)):
         (tmp_path / "data.csv").write_text("1\n" * (line - 1) + "private\n" + "1\n" * 50)
         arguments = ("mechanism=none", "model=recorded", "model.path=data.csv", f"hydra.run.dir={line}")
-        found, out, err = run("task=verify", *QUICK, *arguments)
+        found, out, err = run("task=verify", *QUICK, *arguments, "model.order=file")
         assert found == code
         assert (f"data.csv, line {line}: outcomes must be 0 or 1\n" in err) == (code == 2)
         assert "private" not in everything(tmp_path / f"{line}", out, err)

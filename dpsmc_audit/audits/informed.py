@@ -20,8 +20,9 @@ from dpsmc_audit.execution import SERIAL, Execution
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.notions.informed import InformedAverage, InformedLaw, average, given_sequence
 from dpsmc_audit.notions.sequences import oscillating_sequence, read_sequence
-from dpsmc_audit.profiles import Event, Leakage, worst_event
+from dpsmc_audit.profiles import Event, Leakage, largest, worst_event
 from dpsmc_audit.sprt import ParameterError, Sprt, in_order, require
+from dpsmc_audit.ties import exceeds, ranked, tied_groups
 
 __all__ = ["InformedAudit", "OutcomeHistogram", "audit_informed"]
 
@@ -29,6 +30,9 @@ FloatArray = NDArray[np.float64]
 
 _RUNNING = 1e-6
 """What runs on after the last sample with more than this probability might still violate the claim."""
+
+_RARE = 1e-9
+"""Probabilities are differences of numbers up to 1: the ratio of rarer outcomes is not known to the sixth digit."""
 
 _DECISIONS = np.array(["H_alt", "H_null", "running"])
 
@@ -48,7 +52,8 @@ class OutcomeHistogram:
     def of(cls, law: InformedLaw, epsilon: float) -> OutcomeHistogram:
         ratio = log_ratio(law.p1, law.p0)
         with np.errstate(invalid="ignore"):
-            outside = np.abs(ratio) > epsilon + 1e-9
+            unsure = 1e-15 / np.maximum(np.minimum(law.p1, law.p0), 1e-300)  # both are differences of numbers up to 1
+            outside = np.abs(ratio) - np.where(np.isinf(ratio), 0.0, unsure) > epsilon + 1e-9
         return cls(law.tau, _DECISIONS[law.decision], law.p1, law.p0, ratio, outside)
 
 
@@ -134,16 +139,36 @@ def informed_verdict(law: InformedLaw, epsilon: float) -> Verdict:
 
 
 def best_outcome(law: InformedLaw, floor: float) -> Event | None:
-    """The event of this probability or more with the largest ratio: outcomes in the order of their ratio."""
-    found = []
-    for p, q, side in ((law.p1, law.p0, 1), (law.p0, law.p1, 0)):
-        order = np.argsort(-log_ratio(p, q), kind="stable")
-        enough = int(np.searchsorted(np.cumsum(p[order]), floor * (1.0 - 1e-12))) + 1
-        if enough <= order.size:
-            chosen = order[:enough]
-            name = f"one of {enough} outcomes that are likelier with x_n = {side}"
-            found.append(Event(name, float(law.p1[chosen].sum()), float(law.p0[chosen].sum())))
-    return max(found, key=lambda event: abs(event.log_ratio)) if found else None
+    """The event of this probability or more with the largest ratio: outcomes in the order of their ratio.
+
+    Of outcomes with the same ratio but for rounding, so many of the most probable are taken that one is enough for the
+    rest, and of those the least probable: the event is no larger than it must be. An outcome that is impossible for one
+    member counts as that, whatever rounding makes of its probability; outcomes so rare that rounding decides their
+    ratio come last.
+    """
+    found, (only_1, only_0) = [], law.reveals
+    p1, p0 = np.where(only_0, 0.0, law.p1), np.where(only_1, 0.0, law.p0)
+    for p, q, side in ((p1, p0, 1), (p0, p1, 0)):
+        groups = tied_groups(np.where(np.maximum(p, q) > _RARE, log_ratio(p, q), -math.inf), close=1e-6)
+        chosen = _just_enough(p, groups, floor * (1.0 - 1e-12))
+        if chosen is not None:
+            name = f"one of {chosen.size} outcomes that are likelier with x_n = {side}"
+            found.append(Event(name, float(p1[chosen].sum()), float(p0[chosen].sum())))
+    return largest(found)
+
+
+def _just_enough(p: FloatArray, groups: NDArray[np.int64], wanted: float) -> NDArray[np.int64] | None:
+    """Outcomes of this probability together: all of the first groups, and as little as possible of the next one."""
+    mass = np.cumsum(np.bincount(groups, p))
+    last = int(np.searchsorted(mass, wanted))
+    if last == mass.size:
+        return None
+    mine = np.flatnonzero(groups == last)
+    mine = mine[ranked(np.zeros(mine.size), p[mine])]
+    left = wanted - (mass[last - 1] if last else 0.0) - np.concatenate([[0.0], np.cumsum(p[mine])[:-1]])
+    taken = min(int(np.count_nonzero(p[mine] < left)), mine.size - 1)  # the next one would be enough by itself
+    smallest = max(int(np.count_nonzero(p[mine] >= left[taken])) - 1, taken)
+    return np.concatenate([np.flatnonzero(groups < last), mine[:taken], mine[smallest : smallest + 1]])
 
 
 def audit_informed(
@@ -193,7 +218,7 @@ def audit_informed(
         leakage = Leakage(averages.profile, averages.total_variation.mean, best_outcome(law, floor))
     made = _oscillating(test, mechanism, entries) if sequence is None else None
     verdict, worst = informed_verdict(law, epsilon), shown
-    if made is not None and made.total_variation > law.total_variation:
+    if made is not None and exceeds(made.total_variation, law.total_variation):
         verdict, worst = informed_verdict(made, epsilon), "a sequence made to be the worst"
     return InformedAudit(
         **claim.parts(),

@@ -44,6 +44,9 @@ FloatArray = NDArray[np.float64]
 CERTIFIED = 1e-6
 """A delta below this, both ways and numerical error included, counts as none."""
 
+_TRACE = 1e-15
+"""A bin that a member cannot reach may hold this much by rounding, or nothing."""
+
 
 @dataclass(frozen=True, eq=False)
 class JointHistogram:
@@ -171,9 +174,15 @@ def auto_width(p1: FloatArray, p0: FloatArray) -> int:
     return max(1, round((high - low) / 80.0))
 
 
+def _without_traces(law: MarginalLaw, width: int) -> tuple[FloatArray, FloatArray]:
+    """Probabilities of the bins, those that rounding made 0."""
+    one, zero = (np.where(p > _TRACE, p, 0.0) for p in law.binned(width))
+    return one, zero
+
+
 def exact_histogram(law: MarginalLaw, width: int, epsilon: float) -> JointHistogram:
     """All bins that hold anything; outside means beyond the tolerance and the numerical error."""
-    p1, p0 = law.binned(width)
+    p1, p0 = _without_traces(law, width)
     ratio = log_ratio(p1, p0)
     with np.errstate(divide="ignore", invalid="ignore"):
         off = min(law.scatter, 4.0 * law.error)  # a bin is the difference of two tails, with a decision
@@ -215,7 +224,7 @@ def sampled_histogram(
     ratio = log_ratio(p1, p0)
     exact = np.full(p1.shape, math.nan)
     if law is not None:
-        known = log_ratio(*law.binned(width))
+        known = log_ratio(*_without_traces(law, width))
         exact[:, : min(bins, known.shape[1])] = known[:, :bins]
     with np.errstate(invalid="ignore"):
         outside = np.abs(ratio) > epsilon

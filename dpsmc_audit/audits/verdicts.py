@@ -18,6 +18,7 @@ from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.notions.expected import ExpectedLaw
 from dpsmc_audit.profiles import Event, factor
 from dpsmc_audit.sprt import Sprt
+from dpsmc_audit.ties import best_of
 from dpsmc_audit.walks.monte_carlo import sum_of_squares
 from dpsmc_audit.walks.pairs import pair_times, pairs_in_a_block
 
@@ -90,7 +91,7 @@ def exact_verdict(law: ExpectedLaw, epsilon: float) -> Verdict:
     ratio, error = np.abs(log_ratio(p1, p0)), law.log_ratio_error()
     known = (p1 + p0) > _KNOWN
     surely = np.where(known & (np.isfinite(ratio) | law.surely_held()), ratio - error, 0.0)
-    worst = int(np.argmax(surely))
+    worst = best_of(surely, np.maximum(p1, p0))  # of bins with the same ratio but for rounding, the most probable
     delta = _delta(p1, p0, epsilon, 2.0 * law.tail_error * np.maximum(law.tail_1, law.tail_0))
     if law.gap.integer is not None and law.gap.below > _NOTHING:
         one_early = law.start_1.value < law.start_0.value

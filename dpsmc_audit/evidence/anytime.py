@@ -26,6 +26,7 @@ from dpsmc_audit.evidence.power import POWER, detectable
 from dpsmc_audit.evidence.verdict import Verdict
 from dpsmc_audit.jit import kernel
 from dpsmc_audit.profiles import Event, factor
+from dpsmc_audit.ties import best_of, ranked
 
 if TYPE_CHECKING:
     from dpsmc_audit.checkpoints import Saved
@@ -114,7 +115,7 @@ def _new_epoch(one: Counted, zero: Counted, epsilon: float, delta: float, capita
     chosen, weight = [], []
     for kind in (False, True):
         mine = np.flatnonzero((family.kind[event] == "ratio") == kind)
-        best = mine[np.argsort(-promise[mine], kind="stable")[:EACH]]
+        best = mine[ranked(promise[mine])[:EACH]]  # an event and its complement may promise the same
         odds = np.exp(promise[best] - promise[best[0]])
         chosen.append(best)
         weight.append(0.5 * odds / odds.sum())
@@ -228,10 +229,10 @@ class Anytime:
         self._epochs, self._joined_after = epochs, before
 
     def _witness(self) -> Event:
-        """The event of the richest gambler, with its shares so far."""
+        """The event of the richest gambler, the first of those that are equally rich, with its shares so far."""
         assert self._seen is not None
-        epoch = max(self._epochs, key=lambda epoch: float(epoch.capital.max()))
-        event = int(epoch.event[np.argmax(epoch.capital)])
+        epoch = self._epochs[best_of([float(epoch.capital.max()) for epoch in self._epochs])]
+        event = int(epoch.event[best_of(epoch.capital)])
         p1, p0 = (float(epoch.family.count(member)[event]) / self.pairs for member in self._seen)
         return Event(epoch.family.name(event), p1, p0)
 
@@ -253,7 +254,7 @@ class Anytime:
         quiet, on_x, on_y = paid
         steps = np.log(np.array([quiet + on_x + on_y, quiet + on_x, quiet + on_y, quiet]))
         odds = np.array([likely * other, likely * (1 - other), (1 - likely) * other, (1 - likely) * (1 - other)])
-        deviation = np.sqrt(odds @ (steps - mean) ** 2)
+        deviation = np.sqrt((odds[:, None] * (steps - mean) ** 2).sum(axis=0))  # four terms, in their order
         for number in range(len(self._epochs)):
             pairs = self.pairs - FIRST * GROWTH**number
             needed = math.log(2 * EACH * self.target / _share(number))

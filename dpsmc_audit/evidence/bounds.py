@@ -23,6 +23,7 @@ from dpsmc_audit.evidence.intervals import lower_ends, upper_ends
 from dpsmc_audit.evidence.power import POWER, detectable
 from dpsmc_audit.evidence.verdict import Method, Verdict
 from dpsmc_audit.profiles import Event, factor
+from dpsmc_audit.ties import best_of
 
 __all__ = ["FEWEST", "PARTS", "Parts", "bounded_verdict", "part_of", "shows"]
 
@@ -120,7 +121,7 @@ def bounded_verdict(
         could = detectable(lambda p, q: shows(min(runs), p, q, epsilon, delta, least), floor, epsilon, delta)
     if share <= delta and bound <= epsilon:
         return Verdict("consistent", bound, share, None, could=could)
-    event = chosen[int(np.argmax(epsilons if bound > epsilon else deltas))][1]
+    event = chosen[best_of(epsilons if bound > epsilon else deltas)][1]
     p1, p0 = (float(count[event]) / n for count, n in zip(counts, runs, strict=True))
     return Verdict("violated", bound, share, Event(family.name(event), p1, p0), could=could)
 
@@ -130,14 +131,15 @@ def _chosen(
 ) -> list[tuple[int, int]]:
     """The (direction, event) with the largest bound on epsilon, and that with the largest bound on delta.
 
-    A set of cells must be better than tails and bins by a tenth: they are fitted to the pilot, and hard to read.
+    A set of cells must be better than tails and bins by a tenth: they are fitted to the pilot, and hard to read. Of
+    those with the same bound but for rounding it is the first: direction 1 over 0, and tails before bins before sets.
     """
     one, zero = (family.count(member) for member in sample)
     ends = _Ends.of(one, zero, (sample[0].runs, sample[1].runs), 0.25 * level)
     best = []
     for score in (ends.epsilon(delta), ends.delta(epsilon)):
         fair = np.where((family.kind == "ratio") & (score > 0.0), 0.9 * score, score)
-        direction, event = np.unravel_index(int(np.argmax(fair)), score.shape)
+        direction, event = np.unravel_index(best_of(fair.ravel()), score.shape)
         best.append((int(direction), int(event)))
     return list(dict.fromkeys(best))
 

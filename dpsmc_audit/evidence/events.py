@@ -185,7 +185,7 @@ def _ratio_sets(cells: Cells, one: Counted, zero: Counted, most: int = 24) -> Bo
     """The cells with the largest ratio in the pilot, from few to many, and those with the smallest."""
     first, second = cells.count(one), cells.count(zero)
     seen = np.flatnonzero(first + second)
-    ratio = np.log((first[seen] + 0.5) / (second[seen] + 0.5))
+    ratio = (first[seen] + 0.5) / (second[seen] + 0.5)  # one rounded division: equal ratios are equal numbers
     order = seen[np.argsort(-ratio, kind="stable")]
     sizes = np.unique(np.linspace(1, max(order.size - 1, 1), min(most, order.size)).astype(int))
     sets = np.zeros((2 * sizes.size, cells.size), bool)

@@ -12,9 +12,20 @@ if TYPE_CHECKING:
     from dpsmc_audit.models.sources import Source
     from dpsmc_audit.stl import Formula
 
-__all__ = ["MODELS", "RELATIONS", "ModelKeys", "checked_formula", "read_formula", "source_of"]
+__all__ = [
+    "MODELS",
+    "ORDERS",
+    "RELATIONS",
+    "ModelKeys",
+    "checked_formula",
+    "public_unit_notes",
+    "read_formula",
+    "source_of",
+]
 
 RELATIONS = {"gt": ">", "ge": ">=", "lt": "<", "le": "<="}
+ORDERS = ("random", "file")
+"""In which a verification uses recorded samples."""
 _POWERTRAIN = (
     *("speed_mean", "speed_sd", "speed_range", "maf", "injector", "air_fuel", "kappa", "tau"),
     *("pedal", "pulse", "period", "sensor_failure", "pump", "extrapolate", "variant"),
@@ -24,10 +35,15 @@ _POWERTRAIN = (
 MODELS = {
     "bernoulli": (),
     "powertrain": ("setting", *_POWERTRAIN),
-    "recorded": ("path", "column"),
+    "recorded": ("path", "column", "order", "step"),
     "python": ("target", "step"),
 }
 """The models and the keys that have a meaning for each."""
+
+UNCHECKED = (
+    "The unit of the formula is not checked: the step of recorded traces is private. "
+    "If it may be known, give it as model.step."
+)
 
 
 @dataclass
@@ -56,6 +72,7 @@ class ModelKeys:
     sample_step: float | None = None
     path: str | None = None
     column: str | None = None
+    order: str | None = None
     target: str | None = None
 
     @property
@@ -64,11 +81,18 @@ class ModelKeys:
         values = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "name"}
         return {name: value for name, value in values.items() if value is not None}
 
+    @property
+    def order_used(self) -> str | None:
+        """In which a verification uses recorded samples; None for a model that draws them."""
+        return (self.order or ORDERS[0]) if self.name == "recorded" else None
+
     def check(self) -> None:
         """Raise `ParameterError` for an unknown model and for keys that it does not know."""
         require(self.name in MODELS, f"model must be one of {', '.join(MODELS)}, got {self.name}")
         for name in self.given:
             require(name in MODELS[self.name], f"model.{name} has no meaning with model={self.name}")
+        known = self.order is None or self.order in ORDERS
+        require(known, f"model.order must be one of {', '.join(ORDERS)}, got {self.order}")
 
 
 def read_formula(formula: str | None, formula_file: str | None) -> Formula | None:
@@ -101,11 +125,34 @@ def checked_formula(keys: ModelKeys, formula: str | None, formula_file: str | No
         require(keys.path is not None, "model=recorded needs model.path, a file of outcomes or traces")
         require(Path(f"{keys.path}").exists(), f"cannot read {keys.path}: No such file or directory")
         require(keys.column is None or given is None, "model.column names outcomes: it has no meaning with a formula")
+        require(given is not None or keys.step is None, "model.step is for traces: give a formula too")
     if keys.name == "python":
         require(keys.target is not None, "model=python needs model.target=package.module:function")
         require(given is not None or keys.step is None, "model.step is for traces: give a formula too")
         require(given is None or keys.step is not None, "traces of model=python need model.step, their step in seconds")
     return given
+
+
+def public_unit_notes(keys: ModelKeys, formula: Formula | None) -> list[str]:
+    """What can be said of the formula's unit of time before a verification, from public parameters alone.
+
+    The step and the length of a simulated trace are configured. Those of recorded traces are read from private data, so
+    nothing that depends on them may leave the run, a warning neither. A step that the user declares (model.step) is
+    public: it is looked at here, and behind the boundary the file is checked against it.
+    """
+    from dpsmc_audit.stl.units import depends_on_step, unit_notes
+
+    if formula is None:
+        return []
+    if keys.name == "powertrain":
+        from dpsmc_audit.models.simulated import PowertrainBits
+
+        source = source_of(keys, formula)
+        assert isinstance(source, PowertrainBits)
+        return unit_notes(formula, source.model.sample_step, (source.points, source.points))
+    if keys.step is not None:
+        return unit_notes(formula, keys.step)
+    return [UNCHECKED] if depends_on_step(formula) else []
 
 
 def source_of(keys: ModelKeys, formula: Formula | None, p_phi: float | None = None, threads: int = 1) -> Source:
@@ -133,7 +180,7 @@ def source_of(keys: ModelKeys, formula: Formula | None, p_phi: float | None = No
         from dpsmc_audit.models.recorded import Recorded
 
         require(keys.path is not None, "model=recorded needs model.path, a file of outcomes or traces")
-        return Recorded(f"{keys.path}", keys.column, formula)
+        return Recorded(f"{keys.path}", keys.column, formula, keys.step)
     from dpsmc_audit.models.simulated import PythonBits
 
     require(keys.target is not None, "model=python needs model.target=package.module:function")

@@ -7,6 +7,7 @@ their total length, the point masses where the speed saturates included.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -85,4 +86,4 @@ def _over_normal(share: Callable[[float], float], model: Powertrain, nodes: int)
     """Mean of a share over the speed."""
     points, weights = np.polynomial.hermite_e.hermegauss(nodes)
     speeds = np.clip(model.speed_mean + model.speed_sd * points, *model.speed_range)
-    return float(np.dot(weights, [share(float(speed)) for speed in speeds]) / weights.sum())
+    return math.fsum(w * share(float(x)) for w, x in zip(weights, speeds, strict=True)) / math.fsum(weights)

@@ -1,5 +1,7 @@
 """Recorded samples: outcomes or traces in a file, read as a stream in the order in which they stand there.
 
+`dpsmc_audit.verify.order` puts them into random order for a verification.
+
 ========== ============================================================================================================
 outcomes   one 0 or 1 a line, without a header; or, with `column`, that column of a CSV file with a header
 traces     CSV with the header ``trace,time,<signals>`` in any order, a line for each sample of a trace. The lines of a
@@ -39,7 +41,7 @@ SPACING = 1e-6
 
 @dataclass(frozen=True)
 class Recorded:
-    """The samples of a file; each is there once, whatever the seed.
+    """The samples of a file; each is there once, whatever the seed. A `step` that is given must be that of the traces.
 
     Examples
     --------
@@ -55,10 +57,13 @@ class Recorded:
     path: str
     column: str | None = None
     formula: Formula | None = None
+    step: float | None = None
 
     def __post_init__(self) -> None:
         both = self.column is not None and self.formula is not None
         require(not both, "model.column names outcomes: it has no meaning with a formula, which reads traces")
+        require(self.step is None or self.formula is not None, "model.step is for traces: give a formula too")
+        require(self.step is None or 0.0 < self.step < math.inf, f"model.step must be positive, got {self.step}")
         require(Path(self.path).exists(), f"cannot read {self.path}: No such file or directory")
         if Path(self.path).is_file():  # and no pipe, whose beginning would be lost
             for _ in self._records():  # it can be read and has the columns; whether its lines are good shows later
@@ -92,7 +97,7 @@ class Recorded:
 
     def _traces(self, formula: Formula) -> Iterator[Batch]:
         """Neighbouring traces of one length are evaluated together."""
-        step, waiting = 0.0, _Waiting(formula.signals)
+        step, waiting = self.step or 0.0, _Waiting(formula.signals)
         grouped = self._grouped()
         while True:
             try:
@@ -131,11 +136,17 @@ class Recorded:
         off = np.abs(np.array(trace.times) / step - np.arange(trace.points)) > SPACING * np.arange(1, trace.points + 1)
         if np.any(off):
             line, times = trace.lines[int(np.argmax(off))], f"0, {step:.6g}, {2 * step:.6g}, ..."
-            raise self._at(line, f"times must be {times}, and the lines of a trace together")
+            error = self._at(line, f"times must be {times}, and the lines of a trace together")
+            if self.step is None:  # it was read from a trace: a release's error may not hold it
+                known = "times must start at 0 in equal steps, and the lines of a trace together"
+                error.place = self._at(line, known).place
+            raise error
         try:
             formula.check(Traces(step, dict.fromkeys(formula.signals or ("time",), np.empty((0, trace.points)))))
         except ParameterError as error:
-            raise self._at(trace.lines[0], "the trace that begins here is too short", f": {error}") from None
+            short = (trace.points - 1) * step < formula.horizon * (1.0 - SPACING)
+            what = "is too short" if short else "does not fit the formula"
+            raise self._at(trace.lines[0], f"the trace that begins here {what}", f": {error}") from None
 
     def _evaluated(self, formula: Formula, step: float, waiting: _Waiting) -> Iterator[Batch]:
         if waiting.values:

@@ -40,9 +40,13 @@ class PowertrainBits:
     threads: int = field(default=1, compare=False)
 
     def __post_init__(self) -> None:
-        points = self.model.grid.steps // self.model.grid.every + 1
-        nothing = np.empty((0, points))
+        nothing = np.empty((0, self.points))
         self.formula.check(Traces(self.model.sample_step, dict.fromkeys(SIGNALS, nothing)))
+
+    @property
+    def points(self) -> int:
+        """Samples of each trace."""
+        return self.model.grid.steps // self.model.grid.every + 1
 
     def batches(self, seed: int) -> Iterator[Batch]:
         first, signals = 0, self.formula.signals or ("e",)

@@ -23,6 +23,7 @@ from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.memory import require_room
 from dpsmc_audit.profiles import Profile, privacy_profile, total_variation
 from dpsmc_audit.sprt import Sprt, in_order, require
+from dpsmc_audit.ties import best_of
 from dpsmc_audit.walks.records import Records, draw_records, records_of
 from dpsmc_audit.walks.strata import LONGEST
 
@@ -51,6 +52,9 @@ _TAIL = 1e-12
 _IMPOSSIBLE = 1e-6
 """An outcome this much less likely counts as impossible. At p = 1/2 records tie, and rounding puts them apart; bounds
 are nearer by one part in 10^9 (see `Sprt`): both leave traces of probability where there is none."""
+
+_TRACE = 1e-15
+"""Where two records tie, rounding may leave this much probability between them, or none."""
 
 _CAPPED = 1e-9
 """A drawn sequence counts as capped if more than this probability runs on after its last sample."""
@@ -163,7 +167,7 @@ def informed_law(test: Sprt, mechanism: Mechanism, one: Records, zero: Records) 
     keys, place = np.unique(np.concatenate([keys_1, keys_0]), return_inverse=True)
     p1: FloatArray = np.bincount(place[: keys_1.size], mass_1, keys.size).astype(np.float64)
     p0: FloatArray = np.bincount(place[keys_1.size :], mass_0, keys.size).astype(np.float64)
-    possible = (p1 > 0.0) | (p0 > 0.0)
+    possible = (p1 > _TRACE) | (p0 > _TRACE)
     keys, running = keys[possible], keys[possible] == _running_key(one)
     tau, decision = np.where(running, one.samples, keys // 2), np.where(running, RUNNING, keys % 2)
     return InformedLaw(tau, decision.astype(np.int8), p1[possible], p0[possible], one.samples)
@@ -348,7 +352,7 @@ def average(
     found, size = _Averages(sequences, epsilons.size), execution.block_size or BLOCK
     work = partial(_several, test, mechanism, p_phi, tuple(entries), epsilons, seed, max_steps)
     accumulate(work, lambda done: cut(sequences, size, done), found, execution, "sequences")
-    path = int(np.argmax(found.numbers[:, 2]))
+    path = best_of(found.numbers[:, 2])  # the first of those that are told apart equally well
     worst = draw_pair(test, mechanism, p_phi, path, entries, seed=seed, max_steps=max_steps)
     ones, zeros, apart = (bounded_mean(np.clip(row, 0.0, 1.0), confidence) for row in found.numbers.T)
     profile = Profile(epsilons, *found.deltas / sequences)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.report.svg import brief
+from dpsmc_audit.ties import ranked
 
 __all__ = ["Bin", "Bins", "read_bins", "read_columns"]
 
@@ -102,7 +103,8 @@ def _of_shares(columns: dict[str, list[str]], epsilon: float, *, sampled: bool) 
     what, kept = "average running time", np.ones(lo.size, bool)
     if "decision" in columns:
         decision = np.array(columns["decision"])
-        names = sorted(set(columns["decision"]), key=lambda name: -float((one + zero)[decision == name].sum()))
+        names = sorted(set(columns["decision"]))
+        names = [names[k] for k in ranked([float((one + zero)[decision == name].sum()) for name in names])]
         what, kept = f"running time tau, decision {names[0]}", decision == names[0]
         for name in names[1:]:
             shares = (brief(float(p[decision == name].sum())) for p in (one, zero))

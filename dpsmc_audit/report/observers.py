@@ -13,6 +13,7 @@ from dpsmc_audit.audits.informed import InformedAudit
 from dpsmc_audit.audits.marginal import JointHistogram, MarginalAudit
 from dpsmc_audit.report.figures import points_in_frame, setting, two_histograms
 from dpsmc_audit.report.style import BLUE, DARK_BLUE, GREY, ORANGE, RED, new_figure, tidy
+from dpsmc_audit.ties import ranked
 
 __all__ = ["informed_figure", "marginal_figure", "profile_figure"]
 
@@ -44,7 +45,8 @@ def marginal_figure(audit: MarginalAudit) -> Figure:
 
 def _main_decision(h: JointHistogram) -> tuple[np.ndarray, str, str]:
     """Bins of the more frequent decision that hold all but one part in a thousand; and what the others hold."""
-    names = sorted(set(h.decision.tolist()), key=lambda name: -float((h.p1 + h.p0)[h.decision == name].sum()))
+    names = sorted(set(h.decision.tolist()))
+    names = [names[k] for k in ranked([float((h.p1 + h.p0)[h.decision == name].sum()) for name in names])]
     mine = np.flatnonzero(h.decision == names[0])
     left = np.cumsum((h.p1 + h.p0)[mine][::-1])[::-1]
     shown = mine[left > 4e-3]

@@ -6,17 +6,18 @@ from collections.abc import Callable
 from typing import Any
 
 from dpsmc_audit.mechanisms import Law, Mechanism, NoNoise
-from dpsmc_audit.models.keys import RELATIONS
+from dpsmc_audit.models.keys import ORDERS, RELATIONS
 from dpsmc_audit.models.sources import Negated, Source
-from dpsmc_audit.sprt import Sprt
+from dpsmc_audit.sprt import Sprt, require
 from dpsmc_audit.verify.boundary import Outcome, run_once, sealed
 from dpsmc_audit.verify.entropy import Entropy, SeededEntropy, SystemEntropy
 from dpsmc_audit.verify.noise import Grid, opendp_version
+from dpsmc_audit.verify.order import in_order, order_words
 from dpsmc_audit.verify.statement import expected_cost, privacy_statement
 
 __all__ = ["announcement", "sentences", "verify"]
 
-INSECURE = "none: samples and noise were drawn from a seed (insecure=true); whoever knows it can repeat this run"
+INSECURE = "none: all that is random here was drawn from a seed (insecure=true); whoever knows it can repeat this run"
 
 
 def verify(
@@ -28,13 +29,16 @@ def verify(
     negated: bool = False,
     max_steps: int = 10_000_000,
     seed: int | None = None,
+    order: str | None = None,
     announce: Callable[[str], object] | None = None,
 ) -> dict[str, Any]:
     """Run the test once on a source and return what may be released.
 
     A function that makes the source is called behind the boundary: opening private data can tell of them too.
     A `seed` makes the run repeatable and the release worthless for privacy, which it then says. `announce` is told
-    what the run will cost before it starts.
+    what the run will cost before it starts. `order` is random or file for recorded samples, and None for samples that a
+    model draws. If it is not given, a recorded source is used in random order; with a function that makes a recorded
+    source it must be given.
 
     Examples
     --------
@@ -45,7 +49,12 @@ def verify(
     >>> release["decision"], release["tau"] > 0, sorted(release)
     ('H_null', True, ['decision', 'insecure', 'noise', 'privacy', 'tau'])
     """
+    require(order is None or order in ORDERS, f"order must be one of {', '.join(ORDERS)}, got {order}")
+    if order is None and not callable(source) and not source.repeatable:
+        order = "random"
     privacy = privacy_statement(test, mechanism, epsilon, negated=negated)
+    if order is not None:
+        privacy = privacy | {"samples": order_words(order, seeded=seed is not None)}
     if announce is not None:
         announce(announcement(test, mechanism, negated=negated))
     grid = Grid.of(test)
@@ -54,7 +63,8 @@ def verify(
 
     def run() -> Outcome:
         opened = source() if callable(source) else source
-        counted = Negated(opened) if negated else opened
+        ordered = in_order(opened, order, entropy)
+        counted = Negated(ordered) if negated else ordered
         return run_once(test, mechanism, counted, max_steps, entropy, opendp=opendp is not None)
 
     tau, decision = sealed(run)
@@ -103,16 +113,38 @@ def sentences(release: dict[str, Any], p: float, relation: str) -> list[str]:
     answer = {"H_null": "yes", "H_alt": "no"}.get(said, "undecided")
     name = "" if answer == said else f" ({said})"
     lines = [f"is p_phi {RELATIONS[relation]} {p:g}? {answer}{name} after tau = {release['tau']} samples"]
-    if privacy["delta_at_epsilon"] is None:
-        lines.append("privacy: nothing is known of one release at these parameters")
-    else:
-        lines.append(
-            f"privacy: who knows no other sample learns of one sample what (epsilon, delta) = ({privacy['epsilon']:g}, "
-            f"{privacy['delta_at_epsilon']:.3g}) allows, at worst (p_phi = {privacy['worst_p_phi']:g}, sample "
-            f"{privacy['worst_sample']}); total variation {privacy['total_variation']:.3g}"
-        )
+    lines += _leaks(privacy)
+    if "samples" in privacy:
+        lines.append(f"samples: {privacy['samples']}")
     lines.append(f"protection from who knows every other sample: {privacy['informed_observer'].partition(':')[0]}")
     lines.append(f"composition: {privacy['composition']}")
     if release["insecure"]:
         lines.append(f"protection: {privacy['protection']}")
     return lines
+
+
+def _leaks(privacy: dict[str, Any]) -> list[str]:
+    """For the observer who knows no other sample: what is proven, and what was examined."""
+    epsilon, most, delta = privacy["epsilon"], privacy["at_most"], privacy["delta_at_epsilon"]
+    proven = "nothing is proven at these parameters: p_phi and samples that were not examined are not covered"
+    if most is not None:
+        proven = (
+            f"an observer who knows no other sample learns of one sample at most what (epsilon, delta) = "
+            f"({epsilon:g}, {most['delta_at_epsilon']:.3g}) allows, total variation {most['total_variation']:.3g}; "
+            f"proven for every p_phi and every sample, if samples are independent"
+        )
+    worst = f"no case needs a delta above its numerical error at epsilon = {epsilon:g}"
+    if delta is not None:
+        varied = privacy["total_variation"]
+        apart = "" if varied is None else f"; total variation {varied:.3g} ± {privacy['total_variation_error']:.1g}"
+        worst = (
+            f"the worst case needs delta = {delta:.3g} ± {privacy['numerical_error']:.1g} at epsilon = {epsilon:g} "
+            f"(p_phi = {privacy['worst_p_phi']:g}, sample {privacy['worst_sample']}, {privacy['worst_seen']}){apart}"
+        )
+    whole, near, missing = (privacy[f"p_phi_{name}"] for name in ("grid", "decision", "unknown"))
+    cases = (
+        f"sample 1 at {len(whole)} p_phi outside of p ± delta (tau and decision) and at {len(near)} within "
+        f"(decision alone); many samples of data that are all ones or all zeros"
+    )
+    but = f"; not known: p_phi = {', '.join(f'{p_phi:g}' for p_phi in missing)}" if missing else ""
+    return [f"privacy: {proven}", f"examined: {worst}", f"examined were {cases}{but}"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -12,15 +12,20 @@ import numpy as np
 
 from dpsmc_audit.mechanisms import Mechanism, NoNoise
 from dpsmc_audit.notions.marginal import marginal_law
-from dpsmc_audit.profiles import Leakage
 from dpsmc_audit.sprt import ParameterError, Sprt
+from dpsmc_audit.ties import best_of
 from dpsmc_audit.verify.alike import Alike
+from dpsmc_audit.verify.bound import proven_bound
+from dpsmc_audit.verify.decision import decision_alone
 from dpsmc_audit.walks.averages import rough_mean
 
-__all__ = ["expected_cost", "privacy_statement", "probabilities"]
+__all__ = ["expected_cost", "near_p", "privacy_statement", "probabilities"]
 
 FRACTIONS = (0.25, 0.5, 0.75, 1.0)
 """Of the way from p - delta to 0 and from p + delta to 1. Nearer to p exact laws take long and are known less well."""
+
+NEAR = (0.0, 0.03, 0.1, 0.25, 0.5, 1.0)
+"""Parts of delta by which p_phi differs from where the walk has no drift: there the decision alone is looked at."""
 
 SAMPLES, MOST_BETWEEN, LONGEST = 400, 1_000, 2_000_000
 """Samples changed in turn where all others are alike, more where that is worst, and how long such data may be."""
@@ -32,6 +37,12 @@ ADJACENT = (
 UNDECIDED = (
     "a run that reaches the end of the data or max_steps releases that it did, and the number of samples; "
     "this is a function of (tau, decision), so the same numbers hold"
+)
+BOTH, ALONE = "tau and decision", "decision alone"
+EVERYWHERE = "every p_phi in [0, 1] and every sample, if the samples are independent (proven)"
+EXAMINED = (
+    "tau and decision for p_phi on a grid, the first sample changed; the decision alone for p_phi within delta of p, "
+    "the first sample changed; tau and decision for many samples of data that are all alike otherwise"
 )
 COMPOSITION = (
     "another run on the same data is another release and adds to the loss; these numbers are those of one release, "
@@ -62,28 +73,65 @@ def expected_cost(test: Sprt, mechanism: Mechanism) -> dict[float, float]:
     return {p_phi: rough_mean(test, mechanism, p_phi).value for p_phi in sorted({*probabilities(test), *edges})}
 
 
-@lru_cache(maxsize=8)
-def _audits(test: Sprt, mechanism: Mechanism, epsilon: float) -> dict[float, tuple[Leakage, float] | None]:
-    """What one release gives away at each p_phi of the grid, with its numerical error; None where that is unknown."""
-    levels = np.array([epsilon, 2.0 * epsilon])
-    found: dict[float, tuple[Leakage, float] | None] = {}
-    for p_phi in probabilities(test):
-        try:
-            law = marginal_law(test, mechanism, p_phi, (1,))
-            found[p_phi] = law.leakage(levels, 0.01), law.scatter
-        except ParameterError:
-            found[p_phi] = None
-    return found
+def near_p(test: Sprt) -> tuple[float, ...]:
+    """p_phi within the indifference region and on its edges: p, and about the p_phi without drift.
+
+    Examples
+    --------
+    >>> near_p(Sprt(p=0.5, delta=0.2, alpha=0.01))
+    (0.3, 0.4, 0.45, 0.48, 0.494, 0.5, 0.506, 0.52, 0.55, 0.6, 0.7)
+    """
+    still = test.s_minus / test.step_sum
+    around = {still + sign * part * test.delta for part in NEAR for sign in (-1.0, 1.0)}
+    inside = {test.p + min(max(value - test.p, -test.delta), test.delta) for value in around}
+    return tuple(sorted({round(value, 12) for value in inside | {test.p, test.p - test.delta, test.p + test.delta}}))
 
 
 @dataclass(frozen=True)
 class _Case:
-    """What one release gives away of one sample: a case of which the statement takes the worst."""
+    """What one release gives away of one sample: delta at epsilon, at twice epsilon and at 0, each with its error."""
 
     p_phi: float
     entry: int
-    deltas: tuple[float, float]
-    total_variation: float
+    seen: str
+    deltas: tuple[float, float, float]
+    errors: tuple[float, float, float]
+
+
+def _of_levels(epsilon: float, value: Callable[[float], float]) -> tuple[float, float, float]:
+    return value(epsilon), value(2.0 * epsilon), value(0.0)
+
+
+def _errors(epsilon: float, each: float) -> tuple[float, float, float]:
+    """Of a delta, where the probabilities of both laws are off by as much in total; a delta is 1 at most."""
+    return _of_levels(epsilon, lambda x: min((1.0 + math.exp(min(x, 700.0))) * each, 1.0))
+
+
+@lru_cache(maxsize=8)
+def _audits(test: Sprt, mechanism: Mechanism, epsilon: float) -> dict[float, _Case | None]:
+    """What one release gives away at each p_phi of the grid; None where its law is unknown."""
+    levels = np.array([0.0, epsilon, 2.0 * epsilon])
+    found: dict[float, _Case | None] = {}
+    for p_phi in probabilities(test):
+        try:
+            law = marginal_law(test, mechanism, p_phi, (1,))
+        except ParameterError:
+            found[p_phi] = None
+            continue
+        profile = law.leakage(levels, 0.01).profile
+        found[p_phi] = _Case(p_phi, 1, BOTH, _of_levels(epsilon, profile.at), _errors(epsilon, law.scatter))
+    return found
+
+
+@lru_cache(maxsize=8)
+def _decisions(test: Sprt, mechanism: Mechanism, epsilon: float) -> tuple[_Case, ...]:
+    """What the decision alone gives away of the first sample, near p."""
+    cases = []
+    for p_phi in near_p(test):
+        law = decision_alone(test, mechanism, p_phi)
+        deltas, errors = (_of_levels(epsilon, of) for of in (law.delta, law.delta_error))
+        cases.append(_Case(p_phi, 1, ALONE, deltas, errors))
+    return tuple(cases)
 
 
 @lru_cache(maxsize=8)
@@ -102,59 +150,88 @@ def _alike(test: Sprt, mechanism: Mechanism, epsilon: float) -> tuple[_Case, ...
 
         def cases(entries: Sequence[int], bit: int = bit, alike: Alike = alike) -> list[_Case]:
             deltas = alike.deltas(entries, (epsilon, 2.0 * epsilon, 0.0)).tolist()
-            return [_Case(float(bit), n, (one, two), tv) for n, (one, two, tv) in zip(entries, deltas, strict=True)]
+            errors = _errors(epsilon, 1e-9)  # what runs on where the data end
+            rows = zip(entries, deltas, strict=True)
+            return [_Case(float(bit), n, BOTH, (one, two, zero), errors) for n, (one, two, zero) in rows]
 
         tried = np.unique(np.geomspace(1, length - 1, SAMPLES).astype(int)).tolist()
         some = cases(tried)
-        worst = max(range(len(tried)), key=lambda k: some[k].deltas[0])
+        worst = best_of([case.deltas[0] for case in some])
         between = range(tried[max(worst - 1, 0)] + 1, tried[min(worst + 1, len(tried) - 1)])
         found += some + cases([entry for entry in between[:MOST_BETWEEN] if entry not in tried])
     return tuple(found)
 
 
-def privacy_statement(test: Sprt, mechanism: Mechanism, epsilon: float, *, negated: bool = False) -> dict[str, Any]:
-    """What the exact audit of one released (tau, o) says, at worst.
+def _worst(cases: Sequence[_Case], level: int) -> _Case | None:
+    """The case that surely needs the largest delta, if any needs more than its numerical error.
 
-    Over a grid of p_phi with the first sample changed, and over many samples where all others are alike (p_phi is 0 or
-    1), where a change shows the most. With `negated`, p_phi is shown for the specification as it was given.
+    Of those that need the same, up to rounding, the one with the first sample and the smallest p_phi.
+    """
+    sure = [case.deltas[level] - case.errors[level] for case in cases]
+    if not sure or max(sure) <= 0.0:
+        return None
+    tied = [case for case, least in zip(cases, sure, strict=True) if least >= max(sure) * (1.0 - 1e-9)]
+    return min(tied, key=lambda case: (case.entry, case.p_phi))
+
+
+def _vague(case: _Case, worst: _Case | None) -> bool:
+    """Whether a case is lost in its numerical error and could be the worst for all that is known."""
+    stated = 0.0 if worst is None else worst.deltas[0]
+    return case.errors[0] >= case.deltas[0] and case.deltas[0] + case.errors[0] > stated
+
+
+def _at_most(test: Sprt, mechanism: Mechanism, epsilon: float) -> dict[str, Any] | None:
+    """The bound that holds for every p_phi and every sample; None where none is proven."""
+    bound = proven_bound(test, mechanism)
+    if bound is None or bound.at(epsilon) >= 1.0:
+        return None
+    one, two, zero = _of_levels(epsilon, bound.at)
+    return {"delta_at_epsilon": one, "delta_at_2_epsilon": two, "total_variation": zero, "holds_for": EVERYWHERE}
+
+
+def privacy_statement(test: Sprt, mechanism: Mechanism, epsilon: float, *, negated: bool = False) -> dict[str, Any]:
+    """What one released (tau, o) gives away of one sample: a proven bound, and the worst case that was examined.
+
+    The bound (`at_most`, see `dpsmc_audit.verify.bound`) holds for every p_phi and every sample. Examined are the exact
+    law of (tau, o) over a grid of p_phi outside of the indifference region, with the first sample changed; the decision
+    alone within that region, where the law of tau is out of reach; and many samples of data that are alike otherwise
+    (p_phi is 0 or 1). So the worst case lies between `delta_at_epsilon`, less its `numerical_error`, and the bound.
+    With `negated`, p_phi is shown for the specification as it was given.
 
     Examples
     --------
     >>> from dpsmc_audit.mechanisms import Exponential
     >>> test = Sprt(p=0.73, delta=0.03, alpha=0.05)
     >>> said = privacy_statement(test, Exponential.private(test, 0.1), 0.1)
-    >>> round(said["delta_at_epsilon"], 3), said["worst_p_phi"]
-    (0.093, 1.0)
+    >>> round(said["delta_at_epsilon"], 3), said["worst_p_phi"], round(said["at_most"]["delta_at_epsilon"], 2)
+    (0.093, 1.0, 0.14)
     """
     audited = _audits(test, mechanism, epsilon)
 
     def shown(p_phi: float) -> float:
-        return round(1.0 - p_phi, 6) if negated else p_phi
+        return round(1.0 - p_phi if negated else p_phi, 6)
 
-    found = {p_phi: audit[0] for p_phi, audit in audited.items() if audit is not None}
-    cases = [
-        _Case(p_phi, 1, (each.profile.at(epsilon), each.profile.at(2.0 * epsilon)), each.total_variation)
-        for p_phi, each in found.items()
-    ] + list(_alike(test, mechanism, epsilon))
-    worst = max(cases, key=lambda case: case.deltas[0], default=None)
-    numbers: dict[str, Any] = {"delta_at_epsilon": None, "delta_at_2_epsilon": None, "total_variation": None}
-    if worst is not None:
-        numbers = {
-            "delta_at_epsilon": worst.deltas[0],
-            "delta_at_2_epsilon": max(case.deltas[1] for case in cases),
-            "total_variation": max(case.total_variation for case in cases),
-        }
+    cases = [case for case in audited.values() if case is not None]
+    cases += [*_decisions(test, mechanism, epsilon), *_alike(test, mechanism, epsilon)]
+    worst, twice, apart = (_worst(cases, level) for level in range(3))
+    unknown = [p_phi for p_phi, case in audited.items() if case is None or _vague(case, worst)]
     return {
         "adjacency": ADJACENT,
         "observer": "sees this release alone and knows no other sample (exact audit, notion=marginal)",
-        "worst_over": "p_phi on a grid, the first sample changed; many samples of data that are all alike otherwise",
         "epsilon": epsilon,
-        **numbers,
-        "numerical_error": max((audit[1] for audit in audited.values() if audit is not None), default=None),
+        "at_most": _at_most(test, mechanism, epsilon),
+        "worst_over": EXAMINED,
+        "delta_at_epsilon": None if worst is None else worst.deltas[0],
+        "delta_at_2_epsilon": None if twice is None else twice.deltas[1],
+        "total_variation": None if apart is None else apart.deltas[2],
+        "numerical_error": None if worst is None else worst.errors[0],
+        "total_variation_error": None if apart is None else apart.errors[2],
         "worst_p_phi": None if worst is None else shown(worst.p_phi),
         "worst_sample": None if worst is None else worst.entry,
-        "p_phi_grid": sorted(shown(p_phi) for p_phi in found),
-        "p_phi_unknown": sorted(shown(p_phi) for p_phi in audited if p_phi not in found),
+        "worst_seen": None if worst is None else worst.seen,
+        "p_phi_grid": sorted(shown(p_phi) for p_phi in audited if p_phi not in unknown),
+        "p_phi_decision": sorted(shown(p_phi) for p_phi in near_p(test)),
+        "p_phi_unknown": sorted(shown(p_phi) for p_phi in unknown),
         "informed_observer": INFORMED if not isinstance(mechanism, NoNoise) else "none: there is no noise",
         "undecided": UNDECIDED,
         "composition": COMPOSITION,

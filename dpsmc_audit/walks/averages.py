@@ -36,6 +36,7 @@ from dpsmc_audit.walks.quadrature import (
     refine,
 )
 from dpsmc_audit.walks.renewal import renewal
+from dpsmc_audit.walks.sums import dot
 
 __all__ = [
     "WorstErrors",
@@ -244,7 +245,7 @@ def exact_sd(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
             return Exact(math.inf, 0.0, "no variance")
         law = exact_law(test, mechanism, p_phi)
         tau = np.arange(1.0, law.null.size + 1.0)
-        spread = math.sqrt(max(float(tau**2 @ law.stopped) - law.mean**2, 0.0))
+        spread = math.sqrt(max(float(dot(tau**2, law.stopped)) - law.mean**2, 0.0))
         return Exact(spread, law.scatter * float(tau[-1]) ** 2 / max(spread, 1e-9), law.method)
     if isinstance(mechanism, NoNoise):
         mean, second = fixed(test, p_phi, 0.0)

@@ -8,13 +8,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
-import numpy as np
-
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks.exact import Exact, Steps, cells_needed, walk_until_exit
 from dpsmc_audit.walks.overshoot import BUDGET, overshoots
 from dpsmc_audit.walks.quadrature import fixed
+from dpsmc_audit.walks.sums import tilted
 
 __all__ = ["COARSE", "against", "is_coarse", "mean_by_bracket", "rare_by_bracket", "roughness"]
 
@@ -43,7 +42,8 @@ def _bracket(
 ) -> Exact:
     """E[f(L)] from bounds of f on intervals of L, the interval that matters most halved again and again.
 
-    `inside` bounds f on an interval of L, `beyond` where L exceeds `top`; f is `coin` where a coin decides.
+    `inside` bounds f on an interval of L, `beyond` where L exceeds `top`; f is `coin` where a coin decides. Of
+    intervals that matter the same but for rounding the one with the smallest L is halved.
     """
     lowest = float(mechanism.quantile(0.0))
     tossed = 0.0 if lowest > test.no_room else 1.0 - float(mechanism.survival(test.no_room))
@@ -53,7 +53,7 @@ def _bracket(
         above = float(mechanism.survival(left)) if left > lowest else 1.0 - tossed
         weight = above - float(mechanism.survival(right))
         low, high = inside(left, right)
-        return -weight * (high - low), left, right, weight, low, high
+        return _few_digits(-weight * (high - low)), left, right, weight, low, high
 
     queue = [item(lowest, top)]
     for _ in range(_EVALUATIONS):
@@ -67,6 +67,12 @@ def _bracket(
     low = math.fsum(weight * least for _, _, _, weight, least, _ in queue) + tail * beyond[0] + coin * tossed
     high = math.fsum(weight * most for _, _, _, weight, _, most in queue) + tail * beyond[1] + coin * tossed
     return Exact(0.5 * (low + high), 0.5 * (high - low) + 1e-10 * abs(high), "bracket")
+
+
+def _few_digits(value: float) -> float:
+    """To 24 binary digits: numbers that differ by rounding become equal."""
+    mantissa, exponent = math.frexp(value)
+    return math.ldexp(round(mantissa * 2.0**24), exponent - 24)
 
 
 def mean_by_bracket(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
@@ -151,8 +157,8 @@ def exactly_against(test: Sprt, p_phi: float, b_up: float, b_low: float) -> floa
         return math.exp(-behind * step) * math.expm1(-ahead * step) / math.expm1(-(ahead + behind) * step)
     law = walk_until_exit(walk.conjugate(h), b_up, b_low, alive=1e-10)
     if h < 0.0:
-        return float(law.null @ np.exp(h * (b_up + law.over_null)))
-    return float(law.alt @ np.exp(-h * (b_low + law.over_alt)))
+        return float(tilted(law.null, h, b_up + law.over_null))
+    return float(tilted(law.alt, -h, b_low + law.over_alt))
 
 
 def _steps_to(bound: float, step: float) -> int:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.jit import kernel
 from dpsmc_audit.sprt import Sprt, check_probability, require
+from dpsmc_audit.walks.sums import dot
 
 __all__ = [
     "ALIVE",
@@ -119,11 +120,11 @@ class ExitLaw:
 
     @property
     def mean(self) -> float:
-        return float(self.tau @ (self.null + self.alt))
+        return float(dot(self.tau, self.null + self.alt))
 
     @property
     def second_moment(self) -> float:
-        return float(self.tau**2 @ (self.null + self.alt))
+        return float(dot(self.tau**2, self.null + self.alt))
 
     @property
     def probability_error(self) -> float:
@@ -149,7 +150,7 @@ class TerminationLaw:
 
     `error` is the numerical error of any P(tau > k): a bound, except where strata correct the passage over one bound
     for the other, when it is that of the law as a whole. `scatter` is the latter, summed over all (tau, o): a bound
-    where no strata of L were averaged, an estimate (three times what half of the strata change) where they were.
+    where no strata of L were averaged, an estimate (from what coarser strata change) where they were.
     """
 
     null: FloatArray
@@ -166,7 +167,7 @@ class TerminationLaw:
 
     @property
     def mean(self) -> float:
-        return float(np.arange(1.0, self.null.size + 1.0) @ self.stopped)
+        return float(dot(np.arange(1.0, self.null.size + 1.0), self.stopped))
 
     def survival(self) -> FloatArray:
         """P(tau > k) for k = 0, 1, ..."""

@@ -21,6 +21,7 @@ from dpsmc_audit.walks.overshoot import turned_up
 from dpsmc_audit.walks.passage import passage_cost, passage_survival
 from dpsmc_audit.walks.renewal import renewal
 from dpsmc_audit.walks.strata import CELLS, FAR, Part, affordable, cells_of, short_enough, strata, total
+from dpsmc_audit.walks.sums import convolution
 
 __all__ = ["exact_law"]
 
@@ -180,7 +181,7 @@ def _starts(walk: Steps, turned: bool, forced: Mapping[int, int]) -> dict[float,
     ups = np.ones(1)
     for entry in range(1, max(forced, default=0) + 1):
         p_up = walk.p_up if entry not in forced else float(forced[entry] != turned)
-        ups = np.convolve(ups, [1.0 - p_up, p_up])
+        ups = np.asarray(convolution(ups, np.array([1.0 - p_up, p_up])))
     steps = ups.size - 1
     return {k * walk.up - (steps - k) * walk.down: float(share) for k, share in enumerate(ups) if share > 1e-18}
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from dpsmc_audit.jit import kernel
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.sprt import Sprt, check_entries, check_probability, require
+from dpsmc_audit.walks.sums import convolution
 
 __all__ = [
     "ALT",
@@ -204,7 +205,7 @@ def _jump_tables(p_phi: float) -> tuple[NDArray[np.uint64], NDArray[np.uint16], 
         weights = np.zeros(columns)
         weights[: law.size] = law * (columns / law.sum())
         cut[columns : 2 * columns], alias[columns : 2 * columns] = _alias_table(weights.tolist())
-        law = np.convolve(law, law)
+        law = np.asarray(convolution(law, law))
     log2 = np.array([max(n.bit_length() - 1, 0) for n in range(2 ** (JUMP_SIZES - 1) + 1)], np.uint8)
     return cut, alias, log2
 

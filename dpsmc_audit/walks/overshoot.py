@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks.exact import Steps, cells_needed, walk_until_exit
+from dpsmc_audit.walks.sums import dot, tilted
 
 __all__ = ["BUDGET", "Overshoots", "overshoots", "turned_up"]
 
@@ -95,7 +96,7 @@ def overshoots(test: Sprt, p_phi: float, scale: float = 1.0) -> Overshoots:
         if total == 0.0:
             return 0.0, 0.0, 1.0
         share = probability / total
-        return float(share @ over), float(share @ over**2), float(share @ np.exp(-sign * h * over))
+        return float(dot(share, over)), float(dot(share, over**2)), float(tilted(share, -sign * h, over))
 
     return Overshoots(walk, turned, h, moments(law.null, law.over_null, 1.0), moments(law.alt, law.over_alt, -1.0))
 

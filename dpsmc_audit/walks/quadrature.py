@@ -17,6 +17,7 @@ from dpsmc_audit.mechanisms import Exponential, Mechanism
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks.exact import Exact, Steps, cells_needed, exit_law, walk_until_exit
 from dpsmc_audit.walks.overshoot import BUDGET, overshoots
+from dpsmc_audit.walks.sums import tilted
 
 __all__ = [
     "average_over",
@@ -64,8 +65,8 @@ def fixed_rare(test: Sprt, p_phi: float, excess: float) -> float:
         return overshoots(test, p_phi).rare(b_up, b_low) * math.exp(abs(h) * excess)
     law = walk_until_exit(walk.conjugate(h), b_up, b_low, alive=1e-9)
     if h < 0.0:
-        return float(law.null @ np.exp(h * law.over_null)) * math.exp(h * test.b_up)
-    return float(law.alt @ np.exp(-h * law.over_alt)) * math.exp(-h * test.b_low)
+        return float(tilted(law.null, h, law.over_null)) * math.exp(h * test.b_up)
+    return float(tilted(law.alt, -h, law.over_alt)) * math.exp(-h * test.b_low)
 
 
 def nodes_of(mechanism: Exponential, count: int, tilt: float, share: float) -> list[tuple[float, float]]:

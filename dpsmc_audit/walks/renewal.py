@@ -3,6 +3,16 @@
 After the first passage over its bound a walk that survived is at a record, and every new record is a fresh start: a
 ladder step (T, H), survived with probability ``exp(-rate H)``. The far bound is left out after the first passage; the
 probability of paths on which it could matter is part of every stated error.
+
+A bound on that probability, for a walk that drifts up. Let it pass b_up first after j samples, with an excess z, and
+survive: then L > z, and the far bound lies below ``-(b_low + z)``. To reach it the walk has to fall by at least
+``b_up + b_low + 2 z = span + 2 z``. Of the samples after j the free ones make a walk of their own, which does not
+depend on what came before. The forced ones move it down by no more than ``K(j) down`` at any time, where K(j) counts
+the entries after j that are forced down; those forced up only lift it. So the free walk has to fall by
+``span + 2 z - K(j) down``. ``exp(-h Lambda)`` of the free walk is a martingale, so it ever falls by x with probability
+at most ``exp(-h x)``. Together
+
+    P(the far bound matters later) <= sum_j P(first passage at j, survived) exp(-h max(0, span + 2 z_j - K(j) down)).
 """
 
 from __future__ import annotations
@@ -21,6 +31,7 @@ from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks.exact import Exact, ExitLaw, Steps, TerminationLaw, cells_needed, walk_until_exit
 from dpsmc_audit.walks.overshoot import BUDGET, turned_up
 from dpsmc_audit.walks.passage import convolved
+from dpsmc_audit.walks.sums import dot, tilted
 
 __all__ = ["Renewal", "renewal"]
 
@@ -65,12 +76,22 @@ class Renewal:
     @property
     def from_below(self) -> float:
         """P(the first passage is below and the walk survives it): the renewal is silent about what follows."""
-        return float(self.first.alt @ np.exp(-self.rate * self.first.over_alt))
+        return float(tilted(self.first.alt, -self.rate, self.first.over_alt))
 
     @property
     def unsettled(self) -> float:
         """Probability of paths on which the far bound matters after the first passage."""
         return self.from_below + math.exp(-self.h * self.span) + self.first.probability_error
+
+    def led_across(self, forced: Mapping[int, int]) -> float:
+        """A bound on P(the first passage is above and survived, and the far bound matters later): see the module.
+
+        Here 0 in `forced` is a step down of the walk that drifts up; `first` is the first passage with these entries.
+        """
+        downs = np.sort([entry for entry, bit in forced.items() if bit == 0])
+        ahead = downs.size - np.searchsorted(downs, self.first.tau, side="right")
+        fall = np.maximum(self.span + 2.0 * self.first.over_null - ahead * self.walk.down, 0.0)
+        return math.fsum(self.survived * np.exp(-self.h * fall))
 
     @property
     def kept(self) -> FloatArray:
@@ -80,7 +101,7 @@ class Renewal:
     @property
     def _stop(self) -> float:
         """P(a record that was survived is the last one)."""
-        return float(self.ladder.null @ -np.expm1(-self.rate * self.ladder.over_null))
+        return float(dot(self.ladder.null, -np.expm1(-self.rate * self.ladder.over_null)))
 
     @property
     def onwards(self) -> float:
@@ -102,8 +123,8 @@ class Renewal:
     def sd(self) -> Exact:
         """From the second moment S of the time from a record on, ``S = E[T^2] + 2 E[T; kept] V + P(kept) S``."""
         ladder, first = self.ladder, self.first
-        onwards = (ladder.second_moment + 2.0 * float(ladder.tau @ self.kept) * self.onwards) / self._stop
-        second = first.second_moment + 2.0 * float(first.tau @ self.survived) * self.onwards
+        onwards = (ladder.second_moment + 2.0 * float(dot(ladder.tau, self.kept)) * self.onwards) / self._stop
+        second = first.second_moment + 2.0 * float(dot(first.tau, self.survived)) * self.onwards
         second += float(self.survived.sum()) * onwards
         value = math.sqrt(max(second - self.mean().value ** 2, 0.0))
         unseen = self.unsettled * (self._crossing + self.mean().value) ** 2
@@ -139,17 +160,25 @@ class Renewal:
         near = np.maximum(near, 0.0)
         null, alt = (far, near) if self.turned else (near, far)
         missing = max(1.0 - float(near.sum() + far.sum()), 0.0)
-        error = begun.unsettled + missing + self.ladder.probability_error
-        return TerminationLaw(null, alt, error, error, "renewal")
+        across = begun.led_across(forced)
+        error = begun.from_below + first.probability_error + across + missing + self.ladder.probability_error
+        # a path on which the far bound matters is missing from one outcome and counted in another
+        return TerminationLaw(null, alt, error, error + across, "renewal")
 
     def _ladder_from(self, j: int, forced: Mapping[int, int]) -> Renewal:
-        """With the law of the ladder step that begins after j samples; far ahead an entry plays no part in it."""
-        ahead = {entry - j: bit for entry, bit in forced.items() if j < entry <= j + self.ladder.null.size}
-        if not ahead:
-            return self
-        deep = _DEEP / self.h + len(ahead) * (self.walk.up + self.walk.down)  # forced entries may lead down
-        ladder = walk_until_exit(self.walk, float(np.nextafter(0.0, 1.0)), deep, forced=ahead)
-        return replace(self, ladder=ladder)
+        """With the law of the ladder step that begins after j samples; far ahead an entry plays no part in it.
+
+        Entries that lead down make the step longer, and others may then lie inside it: these are looked for again.
+        """
+        ladder, ahead, longest = self.ladder, dict[int, int](), 0
+        while True:
+            longest = max(longest, ladder.null.size)
+            inside = {entry - j: bit for entry, bit in forced.items() if j < entry <= j + longest}
+            if len(inside) == len(ahead):
+                return replace(self, ladder=ladder) if ahead else self
+            ahead = inside
+            deep = _DEEP / self.h + len(ahead) * (self.walk.up + self.walk.down)  # forced entries may lead down
+            ladder = walk_until_exit(self.walk, float(np.nextafter(0.0, 1.0)), deep, forced=ahead)
 
 
 @lru_cache(maxsize=64)

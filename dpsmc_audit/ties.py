@@ -1,0 +1,90 @@
+"""Choices between floating-point numbers that come out the same on every processor.
+
+Processors add in different orders and round functions differently, so numbers that are equal on paper differ in their
+last digits, and which of them is the larger is an accident. Here numbers that agree but for rounding count as equal,
+and a rule decides between them: the larger size (where sizes are given), then the earlier place.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["CLOSE", "best_of", "exceeds", "ranked", "tied_groups"]
+
+IntArray = NDArray[np.int64]
+
+CLOSE = 5e-10
+"""Numbers this close count as equal: far above rounding, and far below any digit that is shown."""
+
+_SAME_SIZE = 1e-9
+
+
+def best_of(scores: ArrayLike, sizes: ArrayLike | None = None, close: float = CLOSE) -> int:
+    """The place of the largest score.
+
+    Scores within `close` of the largest (absolutely, or relatively if that is more) are tied: the one of the largest
+    size wins, and of sizes that agree to nine digits the first. A score that is nan never wins over a number.
+
+    Examples
+    --------
+    >>> best_of([0.1, 0.3, 0.3 + 1e-15]), best_of([0.1, 0.3, 0.3 + 1e-15], sizes=[0.2, 0.2, 0.4])
+    (1, 2)
+    """
+    values = np.where(np.isnan(scores), -np.inf, np.asarray(scores, np.float64))
+    top = float(values.max())
+    tied = values == top if np.isinf(top) else values >= top - close * max(1.0, abs(top))
+    if sizes is None:
+        return int(np.flatnonzero(tied)[0])
+    sized = np.where(tied, np.asarray(sizes, np.float64), -np.inf)
+    return int(np.flatnonzero(sized >= float(sized.max()) * (1.0 - _SAME_SIZE))[0])
+
+
+def ranked(scores: ArrayLike, sizes: ArrayLike | None = None, close: float = CLOSE) -> IntArray:
+    """The places from the largest score to the smallest.
+
+    Scores are tied that follow each other within `close` (as in `best_of`): those of larger size come first, and sizes
+    that agree to nine digits in the order of their places. Scores that are nan come last.
+
+    Examples
+    --------
+    >>> ranked([0.3, 0.5, 0.3 + 1e-15]).tolist(), ranked([0.3, 0.5, 0.3 + 1e-15], sizes=[1, 1, 2]).tolist()
+    ([1, 0, 2], [1, 2, 0])
+    """
+    values = np.where(np.isnan(scores), -np.inf, np.asarray(scores, np.float64))
+    groups, places = tied_groups(values, close), np.arange(values.size)
+    if sizes is None:
+        return np.lexsort((places, groups))
+    given = np.asarray(sizes, np.float64)
+    order = np.lexsort((-given, groups))
+    group, size = groups[order], given[order]
+    new = (group[1:] > group[:-1]) | (size[:-1] - size[1:] > _SAME_SIZE * size[:-1])
+    return np.lexsort((places, _numbered(order, new)))
+
+
+def tied_groups(values: NDArray[np.float64], close: float = CLOSE) -> IntArray:
+    """Number of the group of tied values that each belongs to, from the largest on.
+
+    Examples
+    --------
+    >>> tied_groups(np.array([0.3, 0.5, 0.3 + 1e-15])).tolist()
+    [1, 0, 1]
+    """
+    order = np.argsort(-values, kind="stable")
+    falling = values[order]
+    scale = np.maximum(1.0, np.abs(np.where(np.isinf(falling), 0.0, falling)))[:-1]
+    with np.errstate(invalid="ignore"):  # infinite ones are tied with each other
+        new = falling[:-1] - falling[1:] > close * scale
+    return _numbered(order, new)
+
+
+def _numbered(order: IntArray, new: NDArray[np.bool_]) -> IntArray:
+    """In this order, how many new groups began up to each place."""
+    groups = np.zeros(order.size, np.int64)
+    groups[order[1:]] = np.cumsum(new)
+    return groups
+
+
+def exceeds(value: float, other: float, close: float = CLOSE) -> bool:
+    """Whether a number is larger than another by more than rounding."""
+    return value > other + close * max(1.0, abs(other)) if np.isfinite(other) else value > other
