@@ -108,7 +108,7 @@ def marginal_law(test: Sprt, mechanism: Mechanism, p_phi: float, entries: tuple[
     size = max(law.null.size for law in laws)
     one, zero = (_padded(law, size) for law in laws)
     error, scatter = (max(getattr(law, name) for law in laws) for name in ("error", "scatter"))
-    return MarginalLaw(one, zero, error, scatter, laws[0].method)
+    return MarginalLaw(one, zero, error, scatter, max(laws, key=lambda law: law.scatter).method)
 
 
 def _padded(law: TerminationLaw, size: int) -> FloatArray:

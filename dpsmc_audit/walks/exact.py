@@ -149,7 +149,7 @@ class TerminationLaw:
 
     `error` is the numerical error of any P(tau > k): a bound, except where strata correct the passage over one bound
     for the other, when it is that of the law as a whole. `scatter` is the latter, summed over all (tau, o): a bound
-    where no strata of L were averaged, an estimate (three times what half of the strata change) where they were.
+    where no strata of L were averaged, an estimate (from what coarser strata change) where they were.
     """
 
     null: FloatArray

@@ -30,6 +30,8 @@ FloatArray = NDArray[np.float64]
 
 _POINTS = 1 << 18
 _DROP = 1e-19
+_TIE = 1e-9
+"""A walk back at its last record, in parts of both steps: no further than rounding puts it (see `passage_survival`)."""
 _NEGLIGIBLE = 1e-15
 _FFT = 3e8
 """Direct convolutions of more products than this are left to the fast Fourier transform."""
@@ -43,10 +45,11 @@ def _weigh(p_up, up, down, table, scale, last):
     mass[0] = 1.0
     out[0] = table[0]
     base, count = 0, 1
+    tie = _TIE * (up + down)
     for steps in range(1, last):
         # cell i has base + i ones; keep those above 0
         first = 0
-        while first <= count and (base + first) * up - (steps - base - first) * down <= 0.0:
+        while first <= count and (base + first) * up - (steps - base - first) * down <= tie:
             first += 1
         mass[count] = 0.0
         fresh = 0
@@ -88,7 +91,7 @@ def convolved(a: FloatArray, b: FloatArray) -> FloatArray:
 
 def _ladder_survival(walk: Steps, h: float) -> FloatArray:
     """P(T > m), no strict record in m = 0, 1, ... samples; below -40 / h the walk comes with probability e^-40."""
-    return walk_until_exit(walk, float(np.nextafter(0.0, 1.0)), 40.0 / h).survival()
+    return walk_until_exit(walk, _TIE * (walk.up + walk.down), 40.0 / h).survival()
 
 
 def passage_cost(walk: Steps, h: float, top: float) -> float:
@@ -109,6 +112,11 @@ def passage_survival(
 
     The weight is the survival function of L, moved by the bound: constant up to the `kink`, negligible from `top` on.
     Also returned is by how much interpolating it between 2^18 points may be off, from the change against half as many.
+
+    Both programmes must agree on what a record is. Where the steps are whole multiples of one unit a walk can come back
+    to its last record exactly, and rounding puts it a little above or below, not always on the same side. Counted as a
+    record in one programme and not in the other, such a path would count twice or not at all. So a walk less than
+    `_TIE` above its last record sets none.
     """
     reach = top - min(starts) + walk.up
     corner = kink - max(starts, key=lambda y: starts[y])

@@ -3,6 +3,16 @@
 After the first passage over its bound a walk that survived is at a record, and every new record is a fresh start: a
 ladder step (T, H), survived with probability ``exp(-rate H)``. The far bound is left out after the first passage; the
 probability of paths on which it could matter is part of every stated error.
+
+A bound on that probability, for a walk that drifts up. Let it pass b_up first after j samples, with an excess z, and
+survive: then L > z, and the far bound lies below ``-(b_low + z)``. To reach it the walk has to fall by at least
+``b_up + b_low + 2 z = span + 2 z``. Of the samples after j the free ones make a walk of their own, which does not
+depend on what came before. The forced ones move it down by no more than ``K(j) down`` at any time, where K(j) counts
+the entries after j that are forced down; those forced up only lift it. So the free walk has to fall by
+``span + 2 z - K(j) down``. ``exp(-h Lambda)`` of the free walk is a martingale, so it ever falls by x with probability
+at most ``exp(-h x)``. Together
+
+    P(the far bound matters later) <= sum_j P(first passage at j, survived) exp(-h max(0, span + 2 z_j - K(j) down)).
 """
 
 from __future__ import annotations
@@ -72,6 +82,16 @@ class Renewal:
         """Probability of paths on which the far bound matters after the first passage."""
         return self.from_below + math.exp(-self.h * self.span) + self.first.probability_error
 
+    def led_across(self, forced: Mapping[int, int]) -> float:
+        """A bound on P(the first passage is above and survived, and the far bound matters later): see the module.
+
+        Here 0 in `forced` is a step down of the walk that drifts up; `first` is the first passage with these entries.
+        """
+        downs = np.sort([entry for entry, bit in forced.items() if bit == 0])
+        ahead = downs.size - np.searchsorted(downs, self.first.tau, side="right")
+        fall = np.maximum(self.span + 2.0 * self.first.over_null - ahead * self.walk.down, 0.0)
+        return math.fsum(self.survived * np.exp(-self.h * fall))
+
     @property
     def kept(self) -> FloatArray:
         """P(the next record comes after t steps and is survived)."""
@@ -139,17 +159,25 @@ class Renewal:
         near = np.maximum(near, 0.0)
         null, alt = (far, near) if self.turned else (near, far)
         missing = max(1.0 - float(near.sum() + far.sum()), 0.0)
-        error = begun.unsettled + missing + self.ladder.probability_error
-        return TerminationLaw(null, alt, error, error, "renewal")
+        across = begun.led_across(forced)
+        error = begun.from_below + first.probability_error + across + missing + self.ladder.probability_error
+        # a path on which the far bound matters is missing from one outcome and counted in another
+        return TerminationLaw(null, alt, error, error + across, "renewal")
 
     def _ladder_from(self, j: int, forced: Mapping[int, int]) -> Renewal:
-        """With the law of the ladder step that begins after j samples; far ahead an entry plays no part in it."""
-        ahead = {entry - j: bit for entry, bit in forced.items() if j < entry <= j + self.ladder.null.size}
-        if not ahead:
-            return self
-        deep = _DEEP / self.h + len(ahead) * (self.walk.up + self.walk.down)  # forced entries may lead down
-        ladder = walk_until_exit(self.walk, float(np.nextafter(0.0, 1.0)), deep, forced=ahead)
-        return replace(self, ladder=ladder)
+        """With the law of the ladder step that begins after j samples; far ahead an entry plays no part in it.
+
+        Entries that lead down make the step longer, and others may then lie inside it: these are looked for again.
+        """
+        ladder, ahead, longest = self.ladder, dict[int, int](), 0
+        while True:
+            longest = max(longest, ladder.null.size)
+            inside = {entry - j: bit for entry, bit in forced.items() if j < entry <= j + longest}
+            if len(inside) == len(ahead):
+                return replace(self, ladder=ladder) if ahead else self
+            ahead = inside
+            deep = _DEEP / self.h + len(ahead) * (self.walk.up + self.walk.down)  # forced entries may lead down
+            ladder = walk_until_exit(self.walk, float(np.nextafter(0.0, 1.0)), deep, forced=ahead)
 
 
 @lru_cache(maxsize=64)
