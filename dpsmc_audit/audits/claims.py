@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.evidence.intervals import check_confidence, percent
+from dpsmc_audit.evidence.verdict import rounded_up
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.profiles import check_floor, epsilon_grid
 from dpsmc_audit.sprt import Sprt, check_entries, in_order, require
 
-__all__ = ["Claim", "Engine", "checked"]
+__all__ = ["Claim", "Engine", "checked", "undecided"]
 
 Engine = Literal["monte_carlo", "exact"]
 FloatArray = NDArray[np.float64]
@@ -51,6 +52,18 @@ class Claim:
     def parts(self) -> dict[str, Any]:
         """The fields by name: an audit has those of its claim."""
         return {field.name: getattr(self, field.name) for field in fields(Claim)}
+
+
+def undecided(delta_upper: float | None, claim: str) -> str:
+    """What is known where the deciding quantity is as near to the claim as its numerical error.
+
+    Examples
+    --------
+    >>> undecided(3e-13, "the claimed epsilon = 1")
+    'the claimed epsilon = 1 holds with a delta of 3e-13; the numerical error leaves open whether with a smaller one'
+    """
+    least = rounded_up(1.0 if delta_upper is None else delta_upper)
+    return f"{claim} holds with a delta of {least}; the numerical error leaves open whether with a smaller one"
 
 
 def checked(claim: Claim, max_steps: int, floor: float, epsilons: Sequence[float] | None) -> FloatArray:

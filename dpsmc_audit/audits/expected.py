@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.audits.claims import Claim, Engine, checked
+from dpsmc_audit.audits.claims import Claim, Engine, checked, undecided
 from dpsmc_audit.audits.picture import BATCH, Picture, bytes_needed, outside_by_chance
 from dpsmc_audit.audits.verdicts import (
     Histogram,
@@ -79,7 +79,7 @@ class Audit(Claim):
         if found.verdict == "certified":
             return f"certified: every bin's log ratio is within {claim}, {how} and at this bin width"
         if found.verdict == "consistent" and self.engine == "exact":
-            return f"undecided: the largest log ratio is at {claim} to within its numerical error"
+            return f"undecided: at this bin width {undecided(found.delta_upper, claim)}"
         if found.verdict == "consistent":
             could = "too few pairs, or all runs alike: no difference could have shown"
             if found.detectable is not None:

@@ -12,24 +12,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.audits.claims import Claim, Engine, checked
-from dpsmc_audit.audits.verdicts import log_ratio
+from dpsmc_audit.audits.claims import Claim, Engine, checked, undecided
+from dpsmc_audit.audits.verdicts import delta_ends, log_ratio, surest_event
 from dpsmc_audit.evidence.means import BoundedMean
 from dpsmc_audit.evidence.verdict import Verdict
 from dpsmc_audit.execution import SERIAL, Execution
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.notions.informed import InformedAverage, InformedLaw, average, given_sequence
 from dpsmc_audit.notions.sequences import oscillating_sequence, read_sequence
-from dpsmc_audit.profiles import Event, Leakage, largest, worst_event
+from dpsmc_audit.profiles import Event, Leakage, factor, largest
 from dpsmc_audit.sprt import ParameterError, Sprt, in_order, require
 from dpsmc_audit.ties import exceeds, ranked, tied_groups
 
 __all__ = ["InformedAudit", "OutcomeHistogram", "audit_informed"]
 
 FloatArray = NDArray[np.float64]
-
-_RUNNING = 1e-6
-"""What runs on after the last sample with more than this probability might still violate the claim."""
 
 _RARE = 1e-9
 """Probabilities are differences of numbers up to 1: the ratio of rarer outcomes is not known to the sixth digit."""
@@ -50,11 +47,9 @@ class OutcomeHistogram:
 
     @classmethod
     def of(cls, law: InformedLaw, epsilon: float) -> OutcomeHistogram:
-        ratio = log_ratio(law.p1, law.p0)
-        with np.errstate(invalid="ignore"):
-            unsure = 1e-15 / np.maximum(np.minimum(law.p1, law.p0), 1e-300)  # both are differences of numbers up to 1
-            outside = np.abs(ratio) - np.where(np.isinf(ratio), 0.0, unsure) > epsilon + 1e-9
-        return cls(law.tau, _DECISIONS[law.decision], law.p1, law.p0, ratio, outside)
+        shown, times = law.ends.kept(law.ends.shown), factor(epsilon)
+        outside = (shown.low_1 > times * shown.high_0) | (shown.low_0 > times * shown.high_1)
+        return cls(law.tau, _DECISIONS[law.decision], law.p1, law.p0, log_ratio(law.p1, law.p0), outside)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +78,9 @@ class InformedAudit(Claim):
             return f"certified on {self.worst}: every outcome's log ratio is within {claim}"
         running = max(self.law.running)
         if self.verdict.verdict == "consistent":
-            return f"undecided: no violation of {claim} on {self.worst}, but {running:.3g} of the runs outlast it"
+            if running > 0.0:
+                return f"undecided: no violation of {claim} on {self.worst}, but {running:.3g} of the runs outlast it"
+            return f"undecided: on {self.worst} {undecided(self.verdict.delta_upper, claim)}"
         text = f"violated on {self.worst}: delta is at least {self.verdict.delta_lower:.4g} at {claim}"
         if self.averages is not None:
             mean = max(self.averages.reveal_1.mean, self.averages.reveal_0.mean)
@@ -130,12 +127,21 @@ def _with_interval(name: str, value: BoundedMean) -> dict[str, Any]:
 
 
 def informed_verdict(law: InformedLaw, epsilon: float) -> Verdict:
-    """Of one sequence, exactly: any outcome whose ratio exceeds the claim is a violation."""
-    delta, witness = worst_event(law.p1, law.p0, epsilon)
-    bound = math.inf if max(law.reveal_1, law.reveal_0) > 1e-12 else law.worst_ratio
-    if bound <= epsilon + 1e-9 and delta <= 1e-12:
-        return Verdict("certified" if max(law.running) <= _RUNNING else "consistent", bound, 0.0, None)
-    return Verdict("violated", bound, delta, witness)
+    """Of one sequence, exactly: any outcome whose ratio surely exceeds the claim is a violation.
+
+    What runs on after the last sample might still violate it: the claim is certified if nothing does.
+    """
+    ends = law.ends
+    with np.errstate(divide="ignore", invalid="ignore"):
+        surely = np.maximum(np.log(ends.low_1) - np.log(ends.high_0), np.log(ends.low_0) - np.log(ends.high_1))
+    bound = float(np.max(surely, initial=0.0, where=~np.isnan(surely)))
+    lower = delta_ends(ends.one, ends.zero, epsilon)[0]
+    if lower > 0.0:
+        return Verdict("violated", bound, lower, surest_event(ends.one, ends.zero, epsilon))
+    ended = ends.kept(~ends.running)
+    running = max(float(high[ends.running].sum()) for high in (ends.high_1, ends.high_0))
+    upper = delta_ends(ended.one, ended.zero, epsilon)[1] + running
+    return Verdict("certified" if upper == 0.0 else "consistent", bound, 0.0, None, delta_upper=upper)
 
 
 def best_outcome(law: InformedLaw, floor: float) -> Event | None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.audits.claims import Claim, Engine, checked
-from dpsmc_audit.audits.verdicts import log_ratio
+from dpsmc_audit.audits.claims import Claim, Engine, checked, undecided
+from dpsmc_audit.audits.verdicts import log_ratio, surest_event
 from dpsmc_audit.evidence.bounds import FEWEST, bounded_verdict
 from dpsmc_audit.evidence.intervals import lower_ends, upper_ends
 from dpsmc_audit.evidence.verdict import METHODS, Method, Verdict
@@ -41,8 +41,8 @@ __all__ = ["JointHistogram", "MarginalAudit", "audit_marginal"]
 
 FloatArray = NDArray[np.float64]
 
-CERTIFIED = 1e-6
-"""A delta below this, both ways and numerical error included, counts as none."""
+_UNIT = 2.0**-53
+"""The relative error of one operation."""
 
 _TRACE = 1e-15
 """A bin that a member cannot reach may hold this much by rounding, or nothing."""
@@ -96,9 +96,10 @@ class MarginalAudit(Claim):
         """The verdict for a reader in a hurry."""
         found, claim, how = self.verdict, self.text, self.how
         if found.verdict == "certified":
-            return f"certified: no event of one released (tau, o) needs a delta above {CERTIFIED:g} at {claim}"
+            return f"certified: no event of one released (tau, o) needs a delta at {claim}"
         if found.verdict == "consistent" and self.engine == "exact":
-            return f"undecided: the law is known to ±{self.numerical_error:.2g}, too little for {claim}"
+            error = f"the law is known to ±{self.numerical_error:.2g}"
+            return f"undecided: {error}, and {undecided(found.delta_upper, claim)}"
         if found.verdict == "consistent":
             assert found.could is not None
             return f"consistent with {claim}: no violation found {how}; {found.could.sentence}"
@@ -140,20 +141,50 @@ class MarginalAudit(Claim):
 
 
 def exact_verdict(law: MarginalLaw, epsilon: float, floor: float) -> Verdict:
-    """From the exact laws; numerical errors are taken off every bound.
+    """From the exact laws; numerical errors are taken off every bound, and nothing else is.
 
     `epsilon_lower` is over tails of probability `floor` and more: the earliest tau are possible with x_n = 1 only, so
     without a floor it would be infinite and say little.
     """
     best = law.best(floor)
-    bound, tail = _surely(best, epsilon, law.error)
+    bound, tail = _surely(best, epsilon, _tail_error(law))
     delta, witness = worst_event(law.p1.ravel(), law.p0.ravel(), epsilon)
-    off = (1.0 + factor(epsilon)) * law.scatter
-    lower = max(delta - off, tail, 0.0)
-    if bound > epsilon or lower > CERTIFIED:
+    off = _off(law, epsilon)
+    lower = max(delta - off, tail, _in_one_bin(law, epsilon), 0.0)
+    if bound > epsilon or lower > 0.0:
+        if max(witness.p1, witness.p0) == 0.0:  # nothing but outcomes next to the line, yet too much of them
+            witness = surest_event((law.p1,) * 2, (law.p0,) * 2, epsilon)
         shown = best if best is not None and bound > epsilon else witness
         return Verdict("violated", bound, lower, shown)
-    return Verdict("certified" if delta + off <= CERTIFIED else "consistent", bound, 0.0, None)
+    upper = delta + off if delta + law.scatter > 0.0 else 0.0
+    return Verdict("certified" if upper == 0.0 else "consistent", bound, 0.0, None, delta_upper=upper)
+
+
+def _off(law: MarginalLaw, epsilon: float) -> float:
+    """By how much a sum of ``P_1 - e^epsilon P_0`` over outcomes may be off.
+
+    The error of both laws, and rounding: of a product and a difference for each outcome, and of the sum.
+    """
+    return (1.0 + factor(epsilon)) * (law.scatter + 64.0 * _UNIT)
+
+
+def _tail_error(law: MarginalLaw) -> float:
+    """Of the probability of a tail: that of the law, and of adding up its outcomes one by one."""
+    return law.error + _UNIT * int(law.p1.shape[1])
+
+
+def _bin_error(law: MarginalLaw) -> float:
+    """Of the probability of a bin with a decision: the difference of two tails, whose outcomes are added up."""
+    return min(law.scatter, 4.0 * law.error) + 2.0 * _UNIT * int(law.p1.shape[1])
+
+
+def _in_one_bin(law: MarginalLaw, epsilon: float) -> float:
+    """The delta that some interval of tau with a decision surely needs: no bin is outside without it."""
+    times, most = factor(epsilon), 0.0
+    for p, q in ((law.p1, law.p0), (law.p0, law.p1)):
+        excess = np.cumsum(np.pad(p - times * q, ((0, 0), (1, 0))), axis=1)
+        most = max(most, float((excess - np.minimum.accumulate(excess, axis=1)).max()))
+    return most - (1.0 + times) * _bin_error(law)
 
 
 def _surely(event: Event | None, epsilon: float, error: float) -> tuple[float, float]:
@@ -181,14 +212,12 @@ def _without_traces(law: MarginalLaw, width: int) -> tuple[FloatArray, FloatArra
 
 
 def exact_histogram(law: MarginalLaw, width: int, epsilon: float) -> JointHistogram:
-    """All bins that hold anything; outside means beyond the tolerance and the numerical error."""
+    """All bins that hold anything; outside means beyond the tolerance, numerical error taken off."""
     p1, p0 = _without_traces(law, width)
-    ratio = log_ratio(p1, p0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        off = min(law.scatter, 4.0 * law.error)  # a bin is the difference of two tails, with a decision
-        error = np.where(np.isinf(ratio), 0.0, off / p1 + off / p0)
-        outside = np.abs(ratio) - error > epsilon + 1e-9
-        low, high = ratio - error, ratio + error
+    ratio, off = log_ratio(p1, p0), _bin_error(law)
+    lows, highs = (np.maximum(np.array([p1, p0]) + sign * off, 0.0) for sign in (-1.0, 1.0))
+    low, high = log_ratio(lows[0], highs[1]), log_ratio(highs[0], lows[1])
+    outside = np.any(lows > factor(epsilon) * highs[::-1], axis=0)
     unknown = [np.full(p1.shape, math.nan)] * 6
     return _joined(width, p1, p0, ratio, low, high, ratio, outside, *unknown, 1e-12)
 

@@ -18,7 +18,7 @@ from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.notions.expected import ExpectedLaw
 from dpsmc_audit.profiles import Event, factor
 from dpsmc_audit.sprt import Sprt
-from dpsmc_audit.ties import best_of
+from dpsmc_audit.ties import CLOSE, best_of
 from dpsmc_audit.walks.monte_carlo import sum_of_squares
 from dpsmc_audit.walks.pairs import pair_times, pairs_in_a_block
 
@@ -27,19 +27,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Histogram",
+    "delta_ends",
     "exact_histogram",
     "exact_verdict",
     "log_ratio",
     "support_gap_evidence",
+    "surest_event",
 ]
 
 FloatArray = NDArray[np.float64]
-
-_KNOWN = 1e-8
-"""Bins with less probability than this are left out of exact verdicts."""
-
-_NOTHING = 1e-12
-"""A support gap of this probability is rounding."""
 
 FEWEST_PAIRS = 200
 """A sampled verdict needs this many pairs: its bound is asymptotic, and rare sequences need a chance to show."""
@@ -75,36 +71,84 @@ def log_ratio(p1: FloatArray, p0: FloatArray) -> FloatArray:
         return np.log(p1) - np.log(p0)
 
 
-def _delta(p1: FloatArray, p0: FloatArray, epsilon: float, unsure: FloatArray) -> float:
-    """A delta that (epsilon, delta) cannot do without on unions of these bins, in either direction.
+def delta_ends(
+    one: tuple[FloatArray, FloatArray], zero: tuple[FloatArray, FloatArray], epsilon: float
+) -> tuple[float, float]:
+    """A delta that (epsilon, delta) cannot do without on unions of these outcomes, and one that is surely enough.
 
-    Each bin counts with what is left of it when both probabilities are off by as much as they are `unsure`.
+    Both are for the worse of the two directions.
+
+    Parameters
+    ----------
+    one, zero : tuple of two arrays
+        The lower and the upper ends of the probability of each outcome, for x = 1 and for x = 0.
+    epsilon : float
+        The claim.
+
+    Returns
+    -------
+    tuple of float
+        The lower and the upper end of delta.
+
+    Examples
+    --------
+    >>> half, most = (np.array([0.5]),) * 2, (np.array([0.8]), np.array([0.9]))
+    >>> [round(delta, 3) for delta in delta_ends(most, half, epsilon=0.0)]
+    [0.3, 0.4]
     """
-    times = factor(epsilon)
-    slack = unsure * (1.0 + times)
-    return float(max(np.maximum(p1 - times * p0 - slack, 0.0).sum(), np.maximum(p0 - times * p1 - slack, 0.0).sum()))
+    times, found = factor(epsilon), []
+    for p, q in ((one, zero), (zero, one)):
+        found.append([float(np.maximum(a - times * b, 0.0).sum()) for a, b in ((p[0], q[1]), (p[1], q[0]))])
+    return max(low for low, _ in found), max(high for _, high in found)
+
+
+def surest_event(one: tuple[FloatArray, FloatArray], zero: tuple[FloatArray, FloatArray], epsilon: float) -> Event:
+    """The outcomes that surely break the claim, in the direction that needs more delta (see `delta_ends`).
+
+    Examples
+    --------
+    >>> half, most = (np.array([0.5, 0.5]),) * 2, (np.array([0.8, 0.1]), np.array([0.9, 0.2]))
+    >>> event = surest_event(most, half, epsilon=0.0)
+    >>> event.name, round(event.p1, 6), event.p0
+    ('one of 1 outcomes over e^0 times as likely with x_n = 1', 0.85, 0.5)
+    """
+    times, found = factor(epsilon), []
+    for p, q, side in ((one, zero, 1), (zero, one, 0)):
+        event = p[0] > times * q[1]
+        name = f"one of {int(event.sum())} outcomes over e^{epsilon:g} times as likely with x_n = {side}"
+        p1, p0 = (float(0.5 * (low[event] + high[event]).sum()) for low, high in (one, zero))
+        found.append((float((p[0] - times * q[1])[event].sum()), Event(name, p1, p0)))
+    (forth, one_likelier), (back, zero_likelier) = found
+    return zero_likelier if back > forth * (1.0 + CLOSE) else one_likelier
 
 
 def exact_verdict(law: ExpectedLaw, epsilon: float) -> Verdict:
-    """From the exact laws; a support gap counts if it holds an integer, as the definition's events are of integers."""
+    """From the exact laws; a support gap counts if it holds an integer, as the definition's events are of integers.
+
+    Bins are compared with the claim at their ends: `violated` takes one bin that is outside wherever in its enclosure
+    it is, `certified` takes all of them inside. Calibrated two-sided noise has bins exactly on the line, where ends
+    cannot tell; they are inside because both laws are the same noise, shifted (`ExpectedLaw.hidden`).
+    """
     p1, p0 = law.probabilities()
-    ratio, error = np.abs(log_ratio(p1, p0)), law.log_ratio_error()
-    known = (p1 + p0) > _KNOWN
-    surely = np.where(known & (np.isfinite(ratio) | law.surely_held()), ratio - error, 0.0)
-    worst = best_of(surely, np.maximum(p1, p0))  # of bins with the same ratio but for rounding, the most probable
-    delta = _delta(p1, p0, epsilon, 2.0 * law.tail_error * np.maximum(law.tail_1, law.tail_0))
-    if law.gap.integer is not None and law.gap.below > _NOTHING:
+    low, high = law.log_ratio_ends()
+    surely, one, zero = np.maximum(np.maximum(low, -high), 0.0), *law.enclosed()
+    # of bins that are outside by the same ratio but for rounding, the most probable
+    worst = best_of(np.where(surely > epsilon, surely, 0.0), np.maximum(p1, p0))
+    delta = delta_ends((one.low, one.high), (zero.low, zero.high), epsilon)[0]
+    if law.gap.integer is not None:
         one_early = law.start_1.value < law.start_0.value
         p = (law.gap.below, 0.0) if one_early else (0.0, law.gap.below)
         event = f"average termination time below {law.gap.integer}"
         return Verdict("violated", math.inf, max(delta, law.gap.below), Event(event, *p))
     witness = Event(f"average termination time in {_bin_name(law.edges, worst)}", float(p1[worst]), float(p0[worst]))
-    bound = max(float(surely[worst]), 0.0)
+    bound = float(surely.max())
     if bound > epsilon:
         return Verdict("violated", bound, delta, witness)
-    if np.all(np.where(known, ratio + error, 0.0) <= epsilon + 1e-6):
-        return Verdict("certified", bound, 0.0, None)
-    return Verdict("consistent", bound, 0.0, None)
+    inside = law.hidden(epsilon) | ((one.high == 0.0) & (zero.high == 0.0)) | (np.maximum(high, -low) <= epsilon)
+    if np.all(inside):
+        return Verdict("certified", bound, 0.0, None, delta_upper=0.0)
+    open_1, open_0 = ((tails.low[~inside], tails.high[~inside]) for tails in (one, zero))
+    return Verdict("consistent", bound, 0.0, None, delta_upper=delta_ends(open_1, open_0, epsilon)[1])
 
 
 def _bin_name(edges: FloatArray, i: int) -> str:
@@ -112,14 +156,13 @@ def _bin_name(edges: FloatArray, i: int) -> str:
 
 
 def exact_histogram(law: ExpectedLaw, epsilon: float) -> Histogram:
-    """All bins that hold anything; outside means beyond the tolerance and the numerical error."""
+    """All bins that hold anything; outside means beyond the tolerance wherever in its enclosure the ratio is."""
     p1, p0 = law.probabilities()
-    ratio, error = log_ratio(p1, p0), law.log_ratio_error()
-    keep = (p1 + p0) > 1e-12
-    with np.errstate(invalid="ignore"):
-        outside = np.abs(ratio) - error > epsilon + 1e-9
+    ratio, (low, high) = log_ratio(p1, p0), law.log_ratio_ends()
+    outside = np.maximum(low, -high) > epsilon
+    keep = ((p1 + p0) > 1e-12) | outside
     hi = np.append(law.edges[1:], math.inf)
-    return Histogram(law.edges, hi, p1, p0, ratio, ratio - error, ratio + error, ratio, outside).kept(keep)
+    return Histogram(law.edges, hi, p1, p0, ratio, low, high, ratio, outside).kept(keep)
 
 
 # --- sampled --------------------------------------------------------------------------------------------------------

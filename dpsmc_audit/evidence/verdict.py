@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from dpsmc_audit.profiles import Event
 
-__all__ = ["METHODS", "Detectable", "Method", "Verdict"]
+__all__ = ["METHODS", "Detectable", "Method", "Verdict", "rounded_up"]
 
 Method = Literal["split", "union", "anytime"]
 METHODS = ("split", "union", "anytime")
 """How a verdict comes from samples: `bounds` has the first two, `anytime` the third."""
+
+
+def rounded_up(value: float) -> str:
+    """A bound from above for a reader: two digits, and not below the value.
+
+    Examples
+    --------
+    >>> rounded_up(1.51e-10), rounded_up(0.0), rounded_up(0.25), rounded_up(1.0)
+    ('1.6e-10', '0', '0.25', '1')
+    """
+    text = f"{value:.2g}"
+    if float(text) >= value:
+        return text
+    return f"{value + 0.5 * 10.0 ** (math.floor(math.log10(value)) - 1):.2g}"
 
 
 @dataclass(frozen=True)
@@ -56,7 +71,12 @@ class Detectable:
 
 @dataclass(frozen=True)
 class Verdict:
-    """`violated` (with a witness), `consistent` (nothing found) or `certified` (exact, at this resolution)."""
+    """`violated` (with a witness), `consistent` (nothing found) or `certified` (exact, at this resolution).
+
+    The claim is compared with ends that are proven or stated, and with nothing else: an exact verdict is `violated` if
+    the claim fails at the end that favours it, and `certified` if it holds at the other end. Between them it is
+    `consistent`, and `delta_upper` says how much of a delta the numerical error leaves open.
+    """
 
     verdict: Literal["violated", "consistent", "certified"]
     epsilon_lower: float
@@ -67,6 +87,8 @@ class Verdict:
     0.9; None where nothing could have been."""
     could: Detectable | None = None
     """What sampled runs could have shown."""
+    delta_upper: float | None = None
+    """Exact audits that refute nothing: with this delta the claim surely holds, at this resolution."""
 
     def as_dict(self) -> dict[str, Any]:
         """As ``result.json`` has it."""
@@ -76,4 +98,5 @@ class Verdict:
             "epsilon_lower": self.epsilon_lower,
             "delta_lower": self.delta_lower,
             "witness": None if witness is None else {"event": witness.name, "p1": witness.p1, "p0": witness.p0},
+            **({} if self.delta_upper is None else {"delta_upper": self.delta_upper}),
         } | ({} if self.could is None else {"detectable": self.could.as_dict()})

@@ -2,7 +2,7 @@
 
 *Expected* (the paper's Definition 3): the other samples are averaged away first, L is the only randomness left. The
 laws compared are those of ``g_x(L) = E[tau | L, x_n = x]``; g_x does not fall when L grows, so
-``P(g_x(L) >= a) = P(L >= the L at which g_x reaches a)`` and no L has to be drawn.
+``P(g_x(L) >= a) = P(L >= the L at which g_x reaches a)`` and no L has to be drawn. `edges` encloses that L.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.mechanisms import Mechanism
+from dpsmc_audit.mechanisms import Laplace, Mechanism
+from dpsmc_audit.notions.edges import Tails, by_bisection, by_ladder, by_line, mean_of, tails_between, tails_of_atoms
 from dpsmc_audit.sprt import Sprt, require
 from dpsmc_audit.walks.exact import Exact, Steps, cells_needed, exit_law, walk_until_forced
-from dpsmc_audit.walks.ladder import MeanPassage
-from dpsmc_audit.walks.overshoot import BUDGET, overshoots, turned_up
+from dpsmc_audit.walks.overshoot import BUDGET, overshoots
 
 __all__ = ["ExpectedLaw", "SupportGap", "bins_between", "expected_law", "forced_moments", "output_sensitivity"]
 
@@ -27,11 +27,8 @@ FloatArray = NDArray[np.float64]
 _CHEAP = 3e6
 """Cells that the law for one L may cost where hundreds of L are asked for."""
 
-_SECONDS = 8.0
-"""What finding every edge by bisection may take where the ladder does not apply."""
-
-_BISECTED = 400
-"""So many edges may be looked for one by one."""
+_LISTED = 1e9
+"""Cells that the laws for a list of L may cost together."""
 
 _GRID, _FOLLOWED = 461, 2e11
 """L in the grid, and cells that may be visited for all of them up to the last entry: half a minute."""
@@ -56,50 +53,77 @@ class SupportGap:
     below: float = 0.0
 
 
-_ON_EDGE = 1e-6
-"""An average below an edge by this share of it counts as on the edge: with p = 1/2 means can be integers, but for
-rounding and the far bound."""
-
-_TIE = 1e-7
-"""Means this close to an integer are taken to be on it: they are known to 1e-8 and better."""
-
-
 @dataclass(frozen=True, eq=False)
 class ExpectedLaw:
-    """Laws of ``g_x(L)`` at the edges of bins: ``tail_1[i] = P(g_1(L) >= edges[i])``, `tail_0` for x_n = 0.
+    """Laws of ``g_x(L)`` at the edges of bins: of `one`, ``P(g_1(L) >= edges[i])``, of `zero` for x_n = 0.
 
-    `start_1`, `start_0` are g_x at the smallest L. `tail_error` is by how much a tail may be off, relative to it: a
-    bound by the ladder, an estimate by the grid.
+    Each tail is enclosed. The ends are bounds, but for the `grid`, where they are an estimate. An average that comes
+    within its numerical error of an edge may be on it or below: `tail_1` and `tail_0` count it as on the edge, the ends
+    have it on either side.
+
+    `start_1`, `start_0` are g_x at the smallest L. `shifted` tells in which bins the L of the two members are the same
+    but for a shift by `step`, exactly; `scale` is that of two-sided exponential noise (0 for other laws).
     """
 
     edges: FloatArray
-    tail_1: FloatArray
-    tail_0: FloatArray
+    one: Tails
+    zero: Tails
     start_1: Exact
     start_0: Exact
     gap: SupportGap
-    tail_error: float
     method: str
+    shifted: NDArray[np.bool_]
+    step: float
+    scale: float
+
+    @property
+    def tail_1(self) -> FloatArray:
+        return self.one.value
+
+    @property
+    def tail_0(self) -> FloatArray:
+        return self.zero.value
+
+    @property
+    def tail_error(self) -> float:
+        """By how much a tail may be off, relative to it; the worst of all."""
+        wide = (np.maximum(tails.high - tails.value, tails.value - tails.low) for tails in (self.one, self.zero))
+        values = (np.maximum(tails.value, 1e-300) for tails in (self.one, self.zero))
+        return max(float(np.max(off / value)) for off, value in zip(wide, values, strict=True))
 
     def probabilities(self) -> tuple[FloatArray, FloatArray]:
         """P_1 and P_0 of the bins ``[edges[i], edges[i + 1])``, the last one open."""
         return bins_between(self.tail_1), bins_between(self.tail_0)
 
-    def surely_held(self) -> NDArray[np.bool_]:
-        """Bins that one member meets with more than the error of its probability."""
-        held = np.zeros(self.edges.size, np.bool_)
-        for tail in (self.tail_1, self.tail_0):
-            either = tail + np.append(tail[1:], 0.0)
-            held |= bins_between(tail) > self.tail_error * either
-        return held
+    def enclosed(self) -> tuple[Tails, Tails]:
+        """The same with the ends between which they surely are."""
+        return self.one.bins(), self.zero.bins()
+
+    def hidden(self, epsilon: float) -> NDArray[np.bool_]:
+        """Bins that keep to epsilon whatever the rounding: two-sided noise of scale ``step / epsilon``, shifted.
+
+        The density of the noise changes by a factor of ``exp(step / scale)`` at most under such a shift, and so does
+        the probability of any set. The scale is compared as it is made: noise calibrated to this epsilon keeps to it.
+        """
+        return self.shifted & (0.0 < self.step / epsilon <= self.scale)
+
+    def log_ratio_ends(self) -> tuple[FloatArray, FloatArray]:
+        """Two numbers between which ``ln(P_1 / P_0)`` surely is, in each bin."""
+        one, zero = self.enclosed()
+        return _log_quotient(one.low, zero.high, -math.inf), _log_quotient(one.high, zero.low, math.inf)
 
     def log_ratio_error(self) -> FloatArray:
         """Numerical error of ``ln(P_1 / P_0)`` in each bin."""
-        total = np.zeros(self.edges.size)
-        for tail in (self.tail_1, self.tail_0):
-            either = tail + np.append(tail[1:], 0.0)
-            total += self.tail_error * either / np.maximum(bins_between(tail), 1e-300)
-        return total
+        low, high = self.log_ratio_ends()
+        middle = _log_quotient(*self.probabilities(), 0.0)
+        known = np.isfinite(middle)
+        return np.where(known, np.maximum(high - np.where(known, middle, 0.0), np.where(known, middle, 0.0) - low), 0.0)
+
+
+def _log_quotient(p: FloatArray, q: FloatArray, unknown: float) -> FloatArray:
+    """``ln(p / q)``; infinite where one of them is 0, and `unknown` where both are."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where((p == 0.0) & (q == 0.0), unknown, np.log(p) - np.log(q))
 
 
 def bins_between(tail: FloatArray) -> FloatArray:
@@ -149,36 +173,65 @@ def expected_law(
     require(count <= MOST_BINS, f"bin_width={bin_width} makes {count} bins, more than {MOST_BINS}: choose wider ones")
     edges = bin_width * np.arange(float(count))
     far = _beyond(test, p_phi, entries, far, float(edges[-1]))
-    begin, end = sorted((start_1.value, start_0.value))
-    integer = math.floor(end + _TIE)
+    early, late = sorted((start_1, start_0), key=lambda start: start.value)
+    integer = math.floor(late.value - late.error)
     # a hair below the end: the staircase of the other member takes the same value there, up to rounding
-    points = np.append(edges, [end - 1e-6 - start_1.error - start_0.error, float(integer)]) * (1.0 - _ON_EDGE)
-    apart = _apart(test, mechanism, p_phi)
-    error = _far_bound_share(test, mechanism, p_phi, entries, apart, far, bin_width)
-    if p_phi in (0.0, 1.0):
-        reached, error, method = _by_line(test, p_phi, entries, points), 1e-12, "line"
-    elif error <= 1e-5:
-        reached, method = _by_ladder(test, p_phi, points, _lowest(test, mechanism), apart, far), "ladder"
-    elif mechanism.atoms is None and points.size * (_evaluation(test, p_phi, far)) <= _SECONDS:
-        nowhere, lowest = np.full(points.size, -math.inf), _lowest(test, mechanism)
-        one, zero = (
-            _bisected(test, p_phi, dict.fromkeys(entries, bit), points, nowhere, lowest, far) for bit in (1, 0)
-        )
-        reached, error, method = (one, zero), 1e-8, "bisection"
-    else:
-        reached, error = _by_grid(test, mechanism, p_phi, entries, points, far)
-        method = "grid"
-    lowest = float(mechanism.quantile(0.0))
-    tails = []
-    for start, excess in zip((start_1, start_0), reached, strict=True):
-        tail = np.where(excess <= lowest, 1.0, mechanism.survival(excess))
-        tails.append(np.where(points <= start.value + _TIE, 1.0, tail))
-    early = tails[0] if start_1.value <= start_0.value else tails[1]
-    gap = SupportGap(begin, end, 1.0 - float(early[-2]))
-    below = 1.0 - float(early[-1]) * (1.0 + error)
-    if integer > begin + _TIE and below > 0.0:
+    points = np.append(edges, [late.value - 1e-6 - early.error - late.error, float(integer)])
+    one, zero, same, method = _tails(test, mechanism, p_phi, entries, points, far)
+    whole = mechanism.quantile(0.0) == -math.inf
+    alike = same[:count] | (whole & (edges <= 1.0))  # of all L up to the next edge, too, one is the other shifted
+    first = one if start_1.value <= start_0.value else zero
+    gap = SupportGap(early.value, late.value, 1.0 - float(first.value[-2]))
+    below = 1.0 - float(first.high[-1])
+    if below > 0.0:
         gap = replace(gap, integer=integer, below=below)
-    return ExpectedLaw(edges, tails[0][:-2], tails[1][:-2], start_1, start_0, gap, error, method)
+    scale = mechanism.scale if isinstance(mechanism, Laplace) else 0.0
+    shifted = alike & np.append(alike[1:], True)
+    tails = (one.cut(count), zero.cut(count))
+    return ExpectedLaw(edges, *tails, start_1, start_0, gap, method, shifted, test.step_sum, scale)
+
+
+def _tails(
+    test: Sprt, mechanism: Mechanism, p_phi: float, entries: tuple[int, ...], points: FloatArray, far: float
+) -> tuple[Tails, Tails, NDArray[np.bool_], str]:
+    """``P(g_x(L) >= points)`` of both members, which points they reach at the same barrier, and the method."""
+    nowhere, lowest = np.zeros(points.size, np.bool_), _lowest(test, mechanism)
+    if mechanism.atoms is not None:
+        values = [excess for excess, _ in mechanism.atoms]
+        if sum(_cells(test, p_phi, excess) for excess in values) <= _LISTED:
+            averages = ([_at(test, p_phi, entries, bit, excess) for excess in values] for bit in (1, 0))
+            one, zero = (tails_of_atoms(mechanism.atoms, found, points) for found in averages)
+            return one, zero, nowhere, "list"
+    same, method = nowhere, "line"
+    reached = by_line(test, p_phi, entries, points) if p_phi in (0.0, 1.0) else None
+    if reached is None:
+        ladder, method = by_ladder(test, mechanism, p_phi, entries, points, lowest, far), "ladder"
+        if ladder is not None:
+            reached, same = ladder[:2], ladder[2]
+    if reached is None and mechanism.atoms is None:
+        reached, method = by_bisection(test, p_phi, entries, points, lowest, far), "bisection"
+    if reached is not None:
+        one, zero = (tails_between(test, mechanism, points, found) for found in reached)
+        return one, zero, same, method
+    guessed, error = _by_grid(test, mechanism, p_phi, entries, points, far)
+    starts = (_start(test, mechanism, p_phi, entries, bit) for bit in (1, 0))
+    one, zero = (_estimated(mechanism, x, error, points, start) for x, start in zip(guessed, starts, strict=True))
+    return one, zero, nowhere, "grid"
+
+
+def _estimated(mechanism: Mechanism, excess: FloatArray, error: float, points: FloatArray, start: Exact) -> Tails:
+    """Tails with an estimate of their relative error; 1 where already the smallest L reaches the point."""
+    surely = points <= max(start.value - start.error, 1.0)
+    value = np.where(points <= start.value, 1.0, mechanism.survival(excess))
+    low, high = value * math.exp(-error), np.minimum(value * math.exp(error), 1.0)
+    return Tails(np.where(surely, 1.0, low), value, high, np.full(points.size, math.nan))
+
+
+def _cells(test: Sprt, p_phi: float, excess: float) -> float:
+    """Of the law for one L; what is dear is left to Wald's identities, and a coin costs nothing."""
+    room = excess > test.no_room
+    cells = cells_needed(Steps.of(test, p_phi), test.b_up + excess, test.b_low + excess) if room else 0.0
+    return cells if cells <= BUDGET else 0.0
 
 
 def _require_early(test: Sprt, mechanism: Mechanism, p_phi: float, last: int) -> None:
@@ -207,119 +260,22 @@ def _beyond(test: Sprt, p_phi: float, entries: tuple[int, ...], far: float, edge
 
 def _start(test: Sprt, mechanism: Mechanism, p_phi: float, entries: tuple[int, ...], bit: int) -> Exact:
     """g_x at the smallest L."""
-    lowest = float(mechanism.quantile(0.0))
-    if lowest <= test.no_room:
+    return _at(test, p_phi, entries, bit, float(mechanism.quantile(0.0)))
+
+
+def _at(test: Sprt, p_phi: float, entries: tuple[int, ...], bit: int, excess: float) -> Exact:
+    """g_x at an L: 1 where a coin decides, a whole number where samples are certain."""
+    if excess <= test.no_room:
         return Exact(1.0, 0.0, "coin")
     walk = Steps.of(test, p_phi)
-    if cells_needed(walk, test.b_up + lowest, test.b_low + lowest) <= BUDGET:
-        law = exit_law(test, p_phi, lowest, dict.fromkeys(entries, bit))
-        return Exact(law.mean, law.mean_error, "fixed bounds")
-    mean = forced_moments(test, p_phi, lowest, dict.fromkeys(entries, bit))[0]
+    if cells_needed(walk, test.b_up + excess, test.b_low + excess) <= BUDGET:
+        law = exit_law(test, p_phi, excess, dict.fromkeys(entries, bit))
+        return Exact(*mean_of(law), "fixed bounds")
+    mean = forced_moments(test, p_phi, excess, dict.fromkeys(entries, bit))[0]
     scale = overshoots(test, p_phi, 0.6).mean(test.b_up, test.b_low) - overshoots(test, p_phi).mean(
         test.b_up, test.b_low
     )
     return Exact(mean, 3.0 * abs(scale) + 1e-9 * mean, "overshoots")
-
-
-def _apart(test: Sprt, mechanism: Mechanism, p_phi: float) -> float:
-    """The L from which on the far bound is too far to matter; the smallest L where it always is."""
-    h, lowest = abs(test.exponent(p_phi)), _lowest(test, mechanism)
-    if h == 0.0 or lowest > test.no_room + 5.0 * test.step_sum:
-        return lowest
-    return max(lowest, test.no_room + min(25.0 / h, 40.0 * test.step_sum))
-
-
-def _far_bound_share(
-    test: Sprt,
-    mechanism: Mechanism,
-    p_phi: float,
-    entries: tuple[int, ...],
-    apart: float,
-    far: float,
-    bin_width: int,
-) -> float:
-    """By how much, relatively, leaving out the far bound changes a tail; inf where the ladder does not apply.
-
-    Where L is random from `apart` on only: smaller L are looked at one by one.
-    """
-    h = abs(test.exponent(p_phi))
-    turned, walk, b_up, b_low = turned_up(test, p_phi)
-    if entries != (1,) or h == 0.0 or math.isinf(h) or cells_needed(walk, b_up + far, 40.0 / h) > BUDGET:
-        return math.inf
-    if apart > _lowest(test, mechanism) and (apart - test.no_room) / walk.drift > _BISECTED * bin_width:
-        return math.inf
-    rare = 0.0
-    for bit in (1, 0):
-        law = exit_law(test, p_phi, apart, {1: bit})
-        rare = max(rare, law.null_probability if turned else law.alt_probability)
-    off = np.array([(rare + 1e-12) * (b_up + b_low + 2.0 * apart + 2.0 * walk.up)])
-    return float(np.log(_ratio(mechanism, np.array([apart]), off))[0])
-
-
-def _by_ladder(
-    test: Sprt, p_phi: float, edges: FloatArray, lowest: float, apart: float, far: float
-) -> tuple[FloatArray, FloatArray]:
-    """The L at which g_1 and g_0 reach each edge: after the first step the walk is a step up or down from 0.
-
-    Below `apart`, where the far bound can be met as well, the L is found by bisection.
-    """
-    turned, walk, b_up, _ = turned_up(test, p_phi)
-    # a walk 40 / h beyond the last barrier comes back below it with probability exp(-40)
-    passage = MeanPassage.of(walk, b_up + far + walk.up + walk.down + 40.0 / abs(test.exponent(p_phi)))
-    barrier = passage.upcrossing(edges - 1.0)
-    ahead, behind = barrier + walk.up - b_up, barrier - walk.down - b_up
-    one, zero = (behind, ahead) if turned else (ahead, behind)
-    return (
-        _bisected(test, p_phi, {1: 1}, edges, one, lowest, apart),
-        _bisected(test, p_phi, {1: 0}, edges, zero, lowest, apart),
-    )
-
-
-def _bisected(
-    test: Sprt,
-    p_phi: float,
-    forced: Mapping[int, int],
-    edges: FloatArray,
-    reached: FloatArray,
-    begin: float,
-    apart: float,
-) -> FloatArray:
-    """With the L from `begin` to `apart` found anew: g does not fall, so the edge is reached where bisection ends."""
-
-    def average(excess: float) -> float:
-        return exit_law(test, p_phi, excess, forced).mean
-
-    first, top = (average(begin), average(apart)) if np.any(reached < apart) else (0.0, 0.0)
-    found = np.where((reached < apart) & (edges <= first), test.no_room, reached)
-    found = np.where((reached < apart) & (edges >= top), np.maximum(reached, apart), found)
-    for i in np.flatnonzero((reached < apart) & (edges > first) & (edges < top)):
-        low, high = begin, apart
-        while high - low > 1e-9 * test.step_sum and low < 0.5 * (low + high) < high:
-            middle = 0.5 * (low + high)
-            low, high = (low, middle) if average(middle) >= edges[i] else (middle, high)
-        found[i] = high
-    return found
-
-
-def _evaluation(test: Sprt, p_phi: float, far: float) -> float:
-    """About how many seconds it takes to look for the L of one edge, for both members."""
-    cells = cells_needed(Steps.of(test, p_phi), test.b_up + far, test.b_low + far)
-    return 60.0 * (2e-4 + 1e-9 * cells)
-
-
-def _by_line(test: Sprt, p_phi: float, entries: tuple[int, ...], points: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The same where samples are certain: tau is at least v for every L above the excess record after v - 1 samples."""
-    steps = np.arange(math.ceil(points.max()) + 1)
-    reached = []
-    for bit in (1, 0):
-        ones = steps * p_phi + sum((steps >= entry) * (bit - p_phi) for entry in entries)
-        walk = ones * test.s_plus - (steps - ones) * test.s_minus
-        excess = np.maximum(walk - test.b_up, -walk - test.b_low)
-        excess[0] = -math.inf
-        record = np.maximum.accumulate(excess)
-        before = np.maximum(np.ceil(points - _TIE).astype(np.int64) - 1, 0)
-        reached.append(np.where(before > 0, np.maximum(record[before], test.no_room), -math.inf))
-    return reached[0], reached[1]
 
 
 def _by_grid(

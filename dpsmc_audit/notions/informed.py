@@ -9,8 +9,8 @@ different times: some values of tau are possible for one of them only, and revea
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from dpsmc_audit.evidence.means import BoundedMean, bounded_mean
 from dpsmc_audit.execution import SERIAL, Execution, accumulate, cut
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.memory import require_room
+from dpsmc_audit.notions.outcomes import Ends, keys_of, mass_ends, masses, running_key
 from dpsmc_audit.profiles import Profile, privacy_profile, total_variation
 from dpsmc_audit.sprt import Sprt, in_order, require
 from dpsmc_audit.ties import best_of
@@ -76,6 +77,12 @@ class InformedLaw:
     p1: FloatArray
     p0: FloatArray
     samples: int
+    _ends: Callable[[], Ends] = field(repr=False)
+
+    @cached_property
+    def ends(self) -> Ends:
+        """What the probabilities surely lie between: records are rounded, and so is the survival function."""
+        return self._ends()
 
     @property
     def _only_1(self) -> NDArray[np.bool_]:
@@ -136,20 +143,6 @@ def lowest_record(test: Sprt, mechanism: Mechanism) -> float:
     return max(test.no_room, float(np.nextafter(mechanism.quantile(0.0), -math.inf)))
 
 
-def _running_key(records: Records) -> int:
-    return 2 * max(records.samples, 1) + 2
-
-
-def _outcomes(test: Sprt, mechanism: Mechanism, records: Records) -> tuple[IntArray, FloatArray]:
-    """Keys ``2 tau + decision`` (still running: beyond all others) and their probabilities."""
-    room = float(mechanism.survival(test.no_room))
-    alive = np.minimum(mechanism.survival(records.excess), room)
-    mass = -np.diff(alive, prepend=room, append=0.0)
-    coin = 0.5 * (1.0 - room)
-    keys = np.concatenate([2 * records.times + records.decision, [_running_key(records), 2, 3]])
-    return keys.astype(np.int64), np.append(mass, [coin, coin])
-
-
 def informed_law(test: Sprt, mechanism: Mechanism, one: Records, zero: Records) -> InformedLaw:
     """The laws of (tau, decision) of two sequences with these records (above `lowest_record`), outcome by outcome.
 
@@ -163,14 +156,24 @@ def informed_law(test: Sprt, mechanism: Mechanism, one: Records, zero: Records) 
     ([2, 4], [1, 0], [1.0, 0.0], [0.0, 1.0])
     """
     require(one.samples == zero.samples, "records of two sequences must be of the same number of samples")
-    (keys_1, mass_1), (keys_0, mass_0) = (_outcomes(test, mechanism, records) for records in (one, zero))
+    keys_1, keys_0 = keys_of(one), keys_of(zero)
     keys, place = np.unique(np.concatenate([keys_1, keys_0]), return_inverse=True)
-    p1: FloatArray = np.bincount(place[: keys_1.size], mass_1, keys.size).astype(np.float64)
-    p0: FloatArray = np.bincount(place[keys_1.size :], mass_0, keys.size).astype(np.float64)
-    possible = (p1 > _TRACE) | (p0 > _TRACE)
-    keys, running = keys[possible], keys[possible] == _running_key(one)
-    tau, decision = np.where(running, one.samples, keys // 2), np.where(running, RUNNING, keys % 2)
-    return InformedLaw(tau, decision.astype(np.int8), p1[possible], p0[possible], one.samples)
+    places = place[: keys_1.size], place[keys_1.size :]
+
+    def gathered(member: int, mass: FloatArray) -> FloatArray:
+        return np.bincount(places[member], mass, keys.size).astype(np.float64)
+
+    p1, p0 = (gathered(k, masses(test, mechanism, records)) for k, records in enumerate((one, zero)))
+    shown, running = (p1 > _TRACE) | (p0 > _TRACE), keys == running_key(one)
+    tau, decision = np.where(running, one.samples, keys // 2), np.where(running, RUNNING, keys % 2).astype(np.int8)
+
+    def ends() -> Ends:
+        (low_1, high_1), (low_0, high_0) = (
+            [gathered(k, mass) for mass in mass_ends(test, mechanism, records)] for k, records in enumerate((one, zero))
+        )
+        return Ends(low_1, high_1, low_0, high_0, shown, running)
+
+    return InformedLaw(tau[shown], decision[shown], p1[shown], p0[shown], one.samples, ends)
 
 
 def given_sequence(test: Sprt, mechanism: Mechanism, bits: NDArray[np.integer], entries: Sequence[int]) -> InformedLaw:

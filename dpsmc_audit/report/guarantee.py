@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from dpsmc_audit.evidence.intervals import percent
+from dpsmc_audit.evidence.verdict import rounded_up
 from dpsmc_audit.report.svg import brief
 from dpsmc_audit.report.words import changed, kind_of, number, sampled, verdict_of
 
@@ -73,9 +74,13 @@ def exact_beside(result: dict[str, Any]) -> str | None:
     verdict = "undecided" if verdict == "consistent" else verdict
     bound = "no finite ε holds" if math.isinf(lower) else f"ε is at least {brief(lower, 4)}"
     if verdict == "violated":
-        delta = brief(number(exact["delta_lower"]), 4)
+        delta = f"{number(exact['delta_lower']):.4g}"
         return f"Computed without sampling: violated, {bound}, δ at the claimed ε is {delta}."
-    return f"Computed without sampling: {verdict}."
+    most = number(exact.get("delta_upper"))
+    known = (
+        f", δ at the claimed ε is at most {rounded_up(most)}" if verdict == "undecided" and not math.isnan(most) else ""
+    )
+    return f"Computed without sampling: {verdict}{known}."
 
 
 def guarantee(result: dict[str, Any]) -> list[str]:
@@ -101,7 +106,9 @@ def _expected(result: dict[str, Any]) -> list[str]:
             " between them counts only if it holds a whole number. Nothing was sampled, so there is no"
             " confidence level:"
             f" the probabilities of tails are off by at most a share of about {number(result['numerical_error']):.1g}.",
-            "A certificate is about unions of these bins of probability above 10⁻⁸. Finer bins may tell more.",
+            "An average as near to the edge of a bin as it is uncertain may lie on either side: probabilities are"
+            " enclosed from both, and bins count as outside, or as inside, only if all of their enclosure is.",
+            "A certificate is about unions of these bins. Finer bins may tell more.",
         ]
     made = [
         "Half of the drawn pairs of sequences choose where to look, the other half judge it, once, by a"

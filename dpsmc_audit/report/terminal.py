@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from dpsmc_audit.evidence.intervals import percent
+from dpsmc_audit.evidence.verdict import rounded_up
 from dpsmc_audit.report.guarantee import method_name
 from dpsmc_audit.report.words import Words, in_words, number, sampled
 
@@ -58,11 +59,18 @@ def _rows(result: dict[str, Any], words: Words, files: list[str]) -> list[tuple[
         shares = f"{number(witness['p1']):.4g} with x = 1, {number(witness['p0']):.4g} with x = 0"
         rows.append(("witness", f"{str(witness['event']).replace('x_n', 'x')}: {shares}"))
     if exact is not None and sampled(result):
-        rows.append(("exact", f"{exact['verdict']}, delta {number(exact['delta_lower']):.4g}"))
+        rows.append(("exact", _exact(exact)))
     sure = percent(number(result["confidence"])) if sampled(result) else "exact, not sampled"
     if result.get("sequences") is not None:
         sure += f"; averages over sequences at {percent(number(result['confidence']))}"
     return [*rows, ("method", method_name(result)), ("confidence", sure), ("files", ", ".join(files))]
+
+
+def _exact(exact: dict[str, Any]) -> str:
+    """The exact verdict beside a sampled one, with the delta that it proves."""
+    if exact["verdict"] != "consistent":
+        return f"{exact['verdict']}, delta {number(exact['delta_lower']):.4g}"
+    return f"undecided, delta at most {rounded_up(number(exact.get('delta_upper')))}, by the numerical error"
 
 
 def _painted(text: str, code: str, colour: bool) -> str:

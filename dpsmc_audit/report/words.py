@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpsmc_audit.evidence.intervals import percent
+from dpsmc_audit.evidence.verdict import rounded_up
 from dpsmc_audit.report.svg import brief
 
 __all__ = ["TITLES", "Words", "changed", "in_words", "kind_of", "meaning", "number"]
@@ -97,6 +98,11 @@ def _down(value: float, digits: int) -> float:
     return math.floor(value / step) * step
 
 
+def _delta(value: float) -> str:
+    """A lower bound on delta, however small."""
+    return brief(value, 4) if value >= 1e-6 or value == 0.0 else f"{value:.4g}"
+
+
 def in_words(result: dict[str, Any]) -> Words:
     """Of any audit's result."""
     verdict, epsilon = verdict_of(result), number(result["epsilon_claimed"])
@@ -114,18 +120,19 @@ def _audited(result: dict[str, Any], verdict: str) -> tuple[str, str]:
     epsilon, lower = number(result["epsilon_claimed"]), number(result["epsilon_lower"])
     least = number(result["delta_lower"])
     if verdict == "certified":
-        from dpsmc_audit.audits.marginal import CERTIFIED
-
-        return f"at most {epsilon:g}", f"at most {CERTIFIED:g}" if kind_of(result) == "marginal" else "0"
+        return f"at most {epsilon:g}", "0"
     bets = result.get("method") == "anytime"
     if verdict == "violated":
-        delta = f"more than {number(result.get('delta_claimed', 0.0)):g}" if bets else f"at least {brief(least, 4)}"
+        delta = f"more than {number(result.get('delta_claimed', 0.0)):g}" if bets else f"at least {_delta(least)}"
         if math.isinf(lower):
             return "no finite value", delta
         return (f"at least {brief(lower, 4)}" if lower > epsilon else f"more than {epsilon:g}"), delta
+    most = number(result.get("delta_upper"))
+    if verdict == "undecided" and not math.isnan(most):
+        return "no bound found" if lower <= 0.0 else f"at least {brief(lower, 4)}", f"at most {rounded_up(most)}"
     if bets or lower <= 0.0:
         return "no bound found", "no bound found"
-    return f"at least {brief(lower, 4)}", "no bound found" if least <= 0.0 else f"at least {brief(least, 4)}"
+    return f"at least {brief(lower, 4)}", "no bound found" if least <= 0.0 else f"at least {_delta(least)}"
 
 
 # --- violated -------------------------------------------------------------------------------------------------------
@@ -175,7 +182,7 @@ def _one_result(result: dict[str, Any]) -> str:
     allowed = number(result.get("delta_claimed", 0.0))
     return (
         f"{who} tells more about {what} than ε = {number(result['epsilon_claimed']):g} allows, with a δ of at least"
-        f" {brief(beyond, 4)} where the claim has {allowed:g}."
+        f" {_delta(beyond)} where the claim has {allowed:g}."
     )
 
 
@@ -191,7 +198,7 @@ def _informed(result: dict[str, Any]) -> str:
         return f"to someone who knows all other samples, {what} changes the chance of some result {ratio} ({where})."
     return (
         f"to someone who knows all other samples, the result tells more about {what} than the claim allows, with a δ of"
-        f" {brief(number(result['delta_lower']), 4)} ({where})."
+        f" {_delta(number(result['delta_lower']))} ({where})."
     )
 
 
@@ -246,11 +253,9 @@ def _certified(result: dict[str, Any]) -> str:
             " not covered."
         )
     if kind == "marginal":
-        from dpsmc_audit.audits.marginal import CERTIFIED
-
         return (
             f"The privacy claim holds for one released result: {what} changes no chance by more than a factor of"
-            f" about {allowed} (and {CERTIFIED:g}). Observers who know other samples are not covered."
+            f" about {allowed}. Observers who know other samples are not covered."
         )
     return (
         f"The privacy claim holds on {result['worst_sequence']}: even to someone who knows all other samples, {what}"
@@ -259,12 +264,12 @@ def _certified(result: dict[str, Any]) -> str:
 
 
 def _undecided(result: dict[str, Any]) -> str:
-    if kind_of(result) == "informed":
-        runs_on = max(number(x) for x in result["shown_running"].values())
+    runs_on = max((number(x) for x in result.get("shown_running", {}).values()), default=0.0)
+    if kind_of(result) == "informed" and runs_on > 0.0:
         return (
             f"Undecided: no violation on {result['worst_sequence']}, but {brief(runs_on)} of the runs outlast it, and"
             " what they would show is not known."
         )
-    if kind_of(result) == "expected":
-        return "Undecided: the largest ratio lies at the claim, to within the numerical error of the computation."
-    return "Undecided: no violation exceeds the numerical error, and that error is too large to rule one out."
+    most = number(result.get("delta_upper"))
+    known = "" if math.isnan(most) else f": the claim surely holds with a δ of {rounded_up(most)}"
+    return f"Undecided: no violation exceeds the numerical error of the computation, and it cannot rule one out{known}."

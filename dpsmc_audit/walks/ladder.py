@@ -25,18 +25,22 @@ FloatArray = NDArray[np.float64]
 
 _BINS = 65_536
 
+_UNIT = 2.0**-53
+"""The relative error of one operation."""
+
 
 @kernel
 def _visit(p_up, up, down, top, scale, wanted, weights, positions, masses):
     """Walk that stays above 0: add each visit below `top` to its bin, and keep the visits in `wanted` bins one by one.
 
-    Returns the probability of getting past `top` (and so, practically, of never coming back) and the number kept.
+    Returns the probability of getting past `top` (and so, practically, of never coming back), the number kept, the
+    probability of the cells that were dropped, and the steps taken.
     """
     size = positions.size
     width = int(top / (up + down)) + 4
     mass, other = np.zeros(width + 4), np.zeros(width + 4)
     mass[0] = 1.0
-    count, base, steps, escaped, kept = 1, 0, 0, 0.0, 0
+    count, base, steps, escaped, kept, lost = 1, 0, 0, 0.0, 0, 0.0
     weights[0] += 1.0
     if wanted[0] and size > 0:
         positions[0], masses[0] = 0.0, 1.0
@@ -56,6 +60,7 @@ def _visit(p_up, up, down, top, scale, wanted, weights, positions, masses):
                 escaped += value
                 continue
             if fresh == 0 and value < _FLOOR:
+                lost += value
                 first += 1
                 continue
             other[fresh] = value
@@ -67,28 +72,67 @@ def _visit(p_up, up, down, top, scale, wanted, weights, positions, masses):
                 kept += 1
         while fresh > 0 and other[fresh - 1] < _FLOOR:
             fresh -= 1
+            lost += other[fresh]
         base += first
         count = fresh
         mass, other = other, mass
-    return escaped, kept
+    return escaped, kept, lost, steps
 
 
 @dataclass(frozen=True, eq=False)
 class MeanPassage:
-    """E[time to reach T] for every T up to `top`, as a staircase; `upcrossing` inverts it exactly."""
+    """E[time to reach T] for every T up to `top`, as a staircase; `upcrossing` inverts it, `error` says how well.
+
+    `steps` were taken until no walk was left below `top`, and cells of probability `lost` were dropped on the way.
+    """
 
     walk: Steps
     top: float
     weights: FloatArray
     ladder_time: float
+    lost: float
+    steps: int
 
     @classmethod
     def of(cls, walk: Steps, top: float) -> MeanPassage:
         weights = np.zeros(_BINS + 1)
         empty = np.empty(0)
         nothing = np.zeros(_BINS + 1, np.bool_)
-        escaped, _ = _visit(walk.p_up, walk.up, walk.down, top, _BINS / top, nothing, weights, empty, empty)
-        return cls(walk, top, weights, 1.0 / escaped)
+        arguments = (walk.p_up, walk.up, walk.down, top, _BINS / top, nothing, weights, empty, empty)
+        escaped, _, lost, steps = _visit(*arguments)
+        return cls(walk, top, weights, 1.0 / escaped, lost, steps)
+
+    def error(self, times: FloatArray, back: float) -> FloatArray:
+        """By how much the staircase may be off where it has these values: a bound.
+
+        With u = 2^-53, the relative error of one operation:
+
+        - a cell after N steps has gone through N times two products, a sum and the rounding of ``1 - p_up``: 3 N u.
+          Cells are in the sum of visits and in the probability of escape: 6 N u;
+        - sums of positive numbers add u for each term: of the cells of a step so many fall into one bin as fit into it,
+          and one more, and no more than two pass `top`; then the bins are added up;
+        - the walk seen upside down has ``1 - p_up`` off by u, and means go with the inverse of the drift;
+        - what was dropped, or comes `back` from above `top` with at most this probability, would have been seen for the
+          mean time to get past `top` again; and it changes the probability of escape.
+
+        Parameters
+        ----------
+        times : array
+            Values of the staircase.
+        back : float
+            A bound on the probability to come back from above `top` to below the T that are asked for.
+
+        Returns
+        -------
+        array
+            The error of each value.
+        """
+        walk = self.walk
+        cells = 2.0 + self.top / (_BINS * (walk.up + walk.down))
+        relative = _UNIT * (self.steps * (6.0 + 3.0 * cells) + _BINS + 100.0 + 4.0 * (walk.up + walk.down) / walk.drift)
+        unseen = self.lost + back
+        visits = (self.top + walk.up) / walk.drift * self.ladder_time
+        return np.asarray((relative + unseen * self.ladder_time) * np.abs(times) + 2.0 * unseen * visits)
 
     def upcrossing(self, times: FloatArray) -> FloatArray:
         """For each time the position T after which E[time to reach T] is at least that time; inf beyond `top`."""
