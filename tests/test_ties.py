@@ -17,9 +17,11 @@ from dpsmc_audit.audits.verdicts import exact_verdict
 from dpsmc_audit.evidence import anytime
 from dpsmc_audit.evidence.anytime import Anytime
 from dpsmc_audit.evidence.events import outcome_code
+from dpsmc_audit.notions.edges import Tails
 from dpsmc_audit.notions.expected import ExpectedLaw, SupportGap
 from dpsmc_audit.notions.informed import InformedLaw
 from dpsmc_audit.notions.marginal import MarginalLaw
+from dpsmc_audit.notions.outcomes import Ends
 from dpsmc_audit.profiles import Event, best_tail, largest, worst_event
 from dpsmc_audit.ties import best_of, exceeds, ranked
 from dpsmc_audit.walks.exact import Exact
@@ -116,13 +118,18 @@ def test_the_worst_event_leaves_out_what_sits_on_the_line(factors: np.ndarray) -
     assert [event.p1, event.p0] == pytest.approx([one[:10].sum(), zero[:10].sum()])
 
 
+def no_ends() -> Ends:
+    """Laws that are made up here have no enclosures, and none is looked at."""
+    raise AssertionError
+
+
 @given(shaken, st.sampled_from([0.02, 0.1, 0.3]))
 def test_an_informed_event_is_the_same_and_no_larger_than_it_must_be(factors: np.ndarray, floor: float) -> None:
     """One outcome reveals the sample, the others have one ratio each way: no more is taken than needed."""
     one, zero = plateau()
     one[0], zero[0] = one[0] + zero[0], 0.0
     laws = [
-        InformedLaw(np.arange(1, SIZE + 1), np.ones(SIZE, np.int8), one * f[0], zero * f[1], SIZE)
+        InformedLaw(np.arange(1, SIZE + 1), np.ones(SIZE, np.int8), one * f[0], zero * f[1], SIZE, no_ends)
         for f in (np.ones((2, SIZE)), factors)
     ]
     exact, found = (best_outcome(law, floor) for law in laws)
@@ -137,7 +144,7 @@ def test_the_smallest_outcome_that_is_enough_is_taken() -> None:
     """0.05 is revealed, and of three outcomes with one ratio the one that makes 0.1 of it is enough."""
     p1 = np.array([0.05, 0.2, 0.06, 0.3, 0.39])
     law = InformedLaw(
-        np.arange(1, 6), np.ones(5, np.int8), p1, np.array([0.0, 0.1, 0.03 * (1 + 4 * OFF), 0.15, 0.72]), 5
+        np.arange(1, 6), np.ones(5, np.int8), p1, np.array([0.0, 0.1, 0.03 * (1 + 4 * OFF), 0.15, 0.72]), 5, no_ends
     )
     found = best_outcome(law, 0.1)
     assert found is not None
@@ -150,9 +157,9 @@ def test_the_witness_of_an_expected_law_is_the_most_probable_bin(factors: np.nda
     """Every bin from the eleventh on exceeds the claim by as much."""
     tail_1, tail_0 = (np.cumsum((p * f)[::-1])[::-1] for p, f in zip(plateau(), factors, strict=True))
     start = Exact(0.0, 0.0, "made up")
-    law = ExpectedLaw(
-        10.0 * np.arange(float(SIZE)), tail_1, tail_0, start, start, SupportGap(0.0, 0.0, 0.0), 0.0, "made up"
-    )
+    one, zero = (Tails(tail, tail, tail) for tail in (tail_1, tail_0))
+    edges, gap = 10.0 * np.arange(float(SIZE)), SupportGap(0.0, 0.0, 0.0)
+    law = ExpectedLaw(edges, one, zero, start, start, gap, "made up", np.zeros(SIZE, np.bool_), 1.0, 0.0)
     found = exact_verdict(law, 0.7 * EPSILON)
     assert found.witness is not None
     assert found.witness.name == "average termination time in [100, 110)"
