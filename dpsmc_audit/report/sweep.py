@@ -98,11 +98,15 @@ def count_points(config: DictConfig) -> int:
 
 
 def _refuse_swept(config: DictConfig) -> None:
-    """Raise `UnknownKeyError` for a key that a sweep's file goes through and that does not exist."""
+    """Raise `UnknownKeyError` for a key of the command line, or of a sweep's file, that does not exist.
+
+    Here all groups are known, those of the user's files too.
+    """
     params = OmegaConf.select(config, "hydra.sweeper.params")
     groups = GlobalHydra.instance().config_loader().list_groups("")
-    swept = [key_of(str(name)) for name in params] if isinstance(params, DictConfig) else []
-    known_keys().refuse(key for key in swept if key not in groups)
+    swept = [*(params if isinstance(params, DictConfig) else ()), *config.hydra.overrides.task]
+    keys = (key_of(str(text)) for text in swept)
+    known_keys().refuse(key for key in keys if key.partition("/")[0] not in groups)
 
 
 def _write(folder: Path, study: str | None, rows: list[dict[str, Any]], drawn: bool) -> None:
