@@ -211,7 +211,11 @@ def own(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "argument", ["+sweep=slip", "+sweep=plus", "+sweep=inside", "+mine=values +epsilom=1", "-m +epsilom=0.1,0.2"]
+    "argument",
+    [
+        *("+sweep=slip", "+sweep=plus", "+sweep=inside", "+mine=values +epsilom=1", "-m +epsilom=0.1,0.2"),
+        "-m +mine=values +epsilom=0.1,0.2 hydra/launcher=joblib",
+    ],
 )
 def test_unknown_keys_of_own_files_are_refused(run: Run, tmp_path: Path, own: Path, argument: str) -> None:
     check(run, tmp_path, ["--config-dir", str(own), *argument.split(), *EXACT], "epsilon")

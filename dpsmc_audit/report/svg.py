@@ -115,4 +115,4 @@ def round_ticks(low: float, high: float, about: int = 5) -> list[float]:
     step = next(k * power for k in (1.0, 2.0, 5.0, 10.0) if k * power >= raw * (1.0 - 1e-9))
     places = max(0, -math.floor(math.log10(step)))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [round(k * step, places) + 0.0 for k in range(first, last + 1)]
+    return [min(max(round(k * step, places) + 0.0, low), high) for k in range(first, last + 1)]

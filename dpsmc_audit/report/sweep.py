@@ -104,11 +104,14 @@ def count_points(config: DictConfig) -> int:
 
 
 def _refuse_swept(config: DictConfig) -> None:
-    """Raise `UnknownKeyError` for a key that a sweep goes through and that does not exist, at any depth."""
+    """Raise `UnknownKeyError` for a key of the command line, or of a sweep's file, that does not exist, at any depth.
+
+    Here all groups are known, those of the user's files too.
+    """
     groups = GlobalHydra.instance().config_loader().list_groups("")
     for override in _overrides(config):
         key = key_of(override.get_key_element())
-        if key not in groups:
+        if key.partition("/")[0] not in groups:
             known_keys().refuse([key])
         for choice in _choices(override):
             if isinstance(choice, dict):
