@@ -173,8 +173,8 @@ def outside_by_chance(law: ExpectedLaw, draws: int, epsilon: float, seed: int) -
     p1, p0 = law.probabilities()
     above, below = np.minimum(law.tail_1, law.tail_0), np.maximum(law.tail_1, law.tail_0)
     both = np.maximum(above - np.append(below[1:], 0.0), 0.0)
-    low, high = law.log_ratio_ends()
-    fair = np.isfinite(log_ratio(p1, p0)) & (np.maximum(low, -high) <= epsilon)
+    with np.errstate(invalid="ignore"):
+        fair = np.abs(log_ratio(p1, p0)) <= epsilon + 1e-6
     rng = np.random.default_rng([seed, 4])
     means = [draws * np.maximum(p, 0.0)[fair] for p in (both, p1 - both, p0 - both)]
     rows, outside = max(_CELLS // max(int(fair.sum()), 1), 1), 0
