@@ -5,24 +5,29 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from dpsmc_audit.config import Config, read, register
-from dpsmc_audit.errors import one_line
-from dpsmc_audit.interrupts import INTERRUPTED, end_now, end_soon_after_interrupt, interrupted
+from dpsmc_audit import sweeps
+from dpsmc_audit.config import Config, known_keys, read, register
+from dpsmc_audit.errors import one_line, unknown_to_hydra
+from dpsmc_audit.interrupts import INTERRUPTED, interrupted, listen
+from dpsmc_audit.keys import UnknownKeyError, key_of, overrides_in, own_configuration
 from dpsmc_audit.notes import warn
 from dpsmc_audit.provenance import fingerprint
-from dpsmc_audit.report.files import FAILED, KEPT_NOTE, near, strict
+from dpsmc_audit.report.files import near, strict
 from dpsmc_audit.sprt import require
+
+if TYPE_CHECKING:
+    from dpsmc_audit.checkpoints import Checkpoint
 
 INSIDE, BESIDE = Path(__file__).parent / "conf", Path(__file__).parent.parent / "conf"
 CONF = INSIDE if INSIDE.is_dir() else BESIDE  # a wheel carries conf/ inside, a checkout has it at the top
@@ -34,10 +39,9 @@ TRACEBACK = "DPSMC_AUDIT_TRACEBACK"
 
 log = logging.getLogger("dpsmc_audit")
 
-_state: dict[str, Any] = {"verify": False, "interrupted": False, "checkpoint": None}
-_closing = threading.Lock()
-CLOSING = 10.0
-"""Seconds that one thread waits for the other to close an interrupted run."""
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during a task, with what was kept of it and how to go on."""
 
 
 def _run(config: Config, folder: Path, fingerprint: str) -> None:
@@ -50,17 +54,18 @@ def _run(config: Config, folder: Path, fingerprint: str) -> None:
     from dpsmc_audit.tasks import run, warnings_for
 
     released = config.task.name == "verify"
-    _state["verify"] = released
     require(not (released and _in_sweep()), "task=verify cannot be swept: each run adds to the loss of privacy")
     execution, every = config.backend.execution, config.backend.checkpoint
     checkpoint = None if released or every is None else Checkpoint(folder, fingerprint, every)
-    _state["checkpoint"] = checkpoint
-    result = run(config, folder, replace(execution, checkpoint=checkpoint))
-    notes = warnings_for(config, result)
-    files = write_report(config, folder, result, notes, HydraConfig.get().overrides.task, alone=not _in_sweep())
-    if not released:
-        result = seal({**result, "warnings": notes}, fingerprint, files_in(folder))
-    write_json(folder / RESULT, result)
+    try:
+        result = run(config, folder, replace(execution, checkpoint=checkpoint))
+        notes = warnings_for(config, result)
+        files = write_report(config, folder, result, notes, HydraConfig.get().overrides.task, alone=not _in_sweep())
+        if not released:
+            result = seal({**result, "warnings": notes}, fingerprint, files_in(folder))
+        write_json(folder / RESULT, result)
+    except KeyboardInterrupt:
+        raise Interrupted("nothing is released" if released else _kept(checkpoint)) from None
     if checkpoint is not None:
         checkpoint.clear()
     for note in notes:
@@ -77,6 +82,14 @@ def _run(config: Config, folder: Path, fingerprint: str) -> None:
         if "sentence" in result:
             print(result["sentence"])
         print(f"result in {folder}")
+
+
+def _kept(checkpoint: Checkpoint | None) -> str:
+    """What an interrupted task leaves, and how to go on from it."""
+    if checkpoint is None or not checkpoint.kept:
+        return "nothing was kept"
+    kept = ", ".join(f"{done} {stage}" for stage, done in checkpoint.kept.items())
+    return f"kept {kept}; go on with the same command and hydra.run.dir={near(checkpoint.folder)}"
 
 
 def _show_release(config: Config, release: dict[str, Any], folder: Path) -> None:
@@ -105,103 +118,108 @@ def _key(config: Config) -> str:
 @hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
 def _job(composed: DictConfig) -> None:
     """One run, or one job of a sweep, which must not take the others down."""
-    from dpsmc_audit.report.files import RESULT, read_json, write_text
-    from dpsmc_audit.resume import clean, take_over
+    from dpsmc_audit.resume import clean
 
-    if interrupted():  # in the job before, and not heard there
+    if interrupted():  # during the job before, where a library dropped it
         raise KeyboardInterrupt
     folder = Path(HydraConfig.get().runtime.output_dir)
     try:
         config = read(composed, HydraConfig.get().overrides.task)
-        key, sweep = _key(config), Path(HydraConfig.get().runtime.cwd, HydraConfig.get().sweep.dir)
-        if _in_sweep() and take_over(folder, sweep, key):
-            for note in read_json(folder / RESULT).get("warnings", []):
-                warn(note, _where())
-            write_text(folder / KEPT_NOTE, f"{HydraConfig.get().job.override_dirname}\n")
-            return
-        clean(folder)
-        _run(config, folder, key)
+        if _in_sweep():
+            _point(config, folder)
+        else:
+            clean(folder)
+            _run(config, folder, _key(config))
     except Exception as error:
         if interrupted():
             raise KeyboardInterrupt from None
         log.exception("this run failed")
-        if not _in_sweep():
+        if not _in_sweep() or isinstance(error, UnknownKeyError):
             _stop(error)
         try:
-            write_text(folder / FAILED, f"{_where()}{one_line(error)}\n")
+            _note(folder, "failed", one_line(error))
         except OSError as full:  # then no other point could be written either
             _stop(full)
+
+
+def _point(config: Config, folder: Path) -> None:
+    """A point of a sweep: taken over from an earlier one in the same folder, or computed."""
+    from dpsmc_audit.report.files import RESULT, read_json
+    from dpsmc_audit.resume import clean, take_over
+
+    key = _key(config)
+    if take_over(folder, _sweep_folder(), key):
+        for note in read_json(folder / RESULT).get("warnings", []):
+            warn(note, _where())
+        _note(folder, "kept")
+        return
+    clean(folder)
+    _run(config, folder, key)
+    _note(folder, "done")
+
+
+def _note(folder: Path, state: sweeps.State, error: str = "") -> None:
+    sweep = sweeps.Sweep.read(_sweep_folder())
+    if sweep is not None:
+        sweep.note(folder, state, HydraConfig.get().job.override_dirname, error)
+
+
+def _sweep_folder() -> Path:
+    return Path(HydraConfig.get().runtime.cwd, HydraConfig.get().sweep.dir)
 
 
 def _stop(error: Exception) -> NoReturn:
     """End in one clear line, or in a traceback where the user asked for it."""
     if os.environ.get(TRACEBACK) == "1":
         raise error
-    print(f"error: {one_line(error)}", file=sys.stderr)
+    key = unknown_to_hydra(error)
+    told = one_line(error) if key is None or known_keys().knows(key) else known_keys().message(key)
+    print(f"error: {told}", file=sys.stderr)
     sys.exit(2)
 
 
+def _refuse_unknown(arguments: Sequence[str]) -> None:
+    """Look at every key of the command line before Hydra does: it would take unknown ones with a plus.
+
+    Files of the user can have groups of their own. Then single names are left to Hydra and to `read`.
+    """
+    own = own_configuration(arguments)
+    keys = (key_of(word) for word in overrides_in(arguments))
+    known_keys().refuse(key for key in keys if not own or "." in key)
+
+
 def main() -> None:
-    """Run; what is impossible ends in one clear line and a non-zero exit (HYDRA_FULL_ERROR=1: in a traceback)."""
+    """Run; invalid input prints one line and exits with 2 (HYDRA_FULL_ERROR=1: with a traceback)."""
     register()
     logging.raiseExceptions = False  # a log that cannot be written (a full disk) is no second error
     os.environ[TRACEBACK] = os.environ.get("HYDRA_FULL_ERROR", "0")
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra lets its own exceptions through to here
-    _state["interrupted"] = False
     try:
+        _refuse_unknown(sys.argv[1:])
         _job()
     except (KeyboardInterrupt, Exception) as error:
         if isinstance(error, Exception) and not interrupted():
             _stop(error)
-        _close()
+        print(f"\ninterrupted: {_closed(error)}", file=sys.stderr)
         sys.exit(INTERRUPTED)
-
-
-def _close() -> None:
-    """After Ctrl-C, once: tabulate what a sweep has finished, say what was kept and how to go on."""
-    from dpsmc_audit.report.sweep import finish_interrupted
-
-    if not _closing.acquire(timeout=CLOSING):
-        return
-    try:
-        if not _state["interrupted"]:
-            _state["interrupted"] = True
-            with suppress(OSError):  # other processes of a launcher may still be at work there
-                finish_interrupted()
-            print(f"\n{_interrupted()}", file=sys.stderr)
     finally:
-        _closing.release()
+        sweeps.end()
 
 
-def _interrupted() -> str:
-    """What was kept, and how to go on."""
-    from dpsmc_audit.report.sweep import interrupted_sweep
+def _closed(error: BaseException) -> str:
+    """After Ctrl-C: print the table of a sweep's finished points, and say what was kept and how to go on."""
+    sweep = sweeps.running()
+    if sweep is None:
+        return f"{error}" if isinstance(error, Interrupted) else "nothing was kept"
+    from dpsmc_audit.report.sweep import tabulate
 
-    sweep, checkpoint = interrupted_sweep(), _state["checkpoint"]
-    if _state["verify"]:
-        return "interrupted: nothing is released"
-    if sweep is not None:
-        return f"interrupted: finished points are kept; go on with the same command and hydra.sweep.dir={near(sweep)}"
-    if checkpoint is None or not checkpoint.kept:
-        return "interrupted: nothing was kept"
-    kept = ", ".join(f"{done} {stage}" for stage, done in checkpoint.kept.items())
-    return f"interrupted: kept {kept}; go on with the same command and hydra.run.dir={near(checkpoint.folder)}"
+    with suppress(OSError):  # other processes of a launcher may still be at work there
+        tabulate(sweep, drawn=False)
+    return f"finished points are kept; go on with the same command and hydra.sweep.dir={near(sweep.folder)}"
 
 
 def command() -> NoReturn:
-    """The process of the command line.
-
-    After a verification it ends at once, and nothing of the model speaks later; after Ctrl-C too, whatever still runs.
-    """
-    end_soon_after_interrupt(_close)
-    code: int | str | None = 0
-    try:
-        main()
-    except SystemExit as stop:
-        code = stop.code
-    if not _state["verify"] and not _state["interrupted"]:
-        sys.exit(code)
-    if isinstance(code, str):
-        print(code, file=sys.stderr)
-    logging.shutdown()
-    end_now(code if isinstance(code, int) else int(code is not None))
+    """The process of the command line."""
+    listen()
+    main()
+    sys.exit(0)

@@ -6,16 +6,18 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from hydra.conf import HydraConf
 from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig, OmegaConf
 
 from dpsmc_audit.evidence.intervals import check_confidence
 from dpsmc_audit.evidence.verdict import METHODS
 from dpsmc_audit.execution import Backend, Execution
+from dpsmc_audit.keys import Keys, key_of, keys_of, paths
 from dpsmc_audit.mechanisms import Mechanism, mechanism_named
 from dpsmc_audit.models.keys import ORDERS, RELATIONS, ModelKeys, read_formula, source_of
 from dpsmc_audit.profiles import check_floor, epsilon_grid
@@ -24,7 +26,7 @@ from dpsmc_audit.sprt import ParameterError, Sprt, check_entries, check_probabil
 if TYPE_CHECKING:
     from dpsmc_audit.models.sources import Source
 
-__all__ = ["BackendKeys", "Config", "Engine", "Named", "Noise", "read", "register"]
+__all__ = ["BackendKeys", "Config", "Engine", "Named", "Noise", "known_keys", "read", "refuse_unknown", "register"]
 
 KERNELS, ENGINES = ("jumps", "steps"), ("monte_carlo", "exact")
 SAMPLER_KEYS = ("sampler", "epsilon", "claimed_delta", "confidence", "runs", "seed", "method", "floor")
@@ -298,11 +300,31 @@ def register() -> None:
     ConfigStore.instance().store(name="schema", node=Config)
 
 
+@lru_cache(maxsize=1)
+def known_keys() -> Keys:
+    """Every key that the command line has: those of the schema, the group of sweeps, and Hydra's own."""
+    own = keys_of(Config, leaves=("entry",))
+    groups = tuple(f"hydra/{name}" for choice in HydraConf().defaults for name in choice)
+    return own + Keys(("sweep", "hydra", *groups)) + keys_of(HydraConf, "hydra.")
+
+
+def refuse_unknown(composed: DictConfig) -> None:
+    """Raise `UnknownKeyError` if a composed configuration holds a key that the schema does not have.
+
+    What is below ``hydra`` is left to Hydra: it adds names of its own there.
+    """
+    values = OmegaConf.to_container(composed, resolve=False)
+    assert isinstance(values, dict)
+    values.pop("hydra", None)
+    known_keys().refuse(paths(values))
+
+
 def read(composed: DictConfig, given: Sequence[str] = ()) -> Config:
     """The typed and checked configuration; `given` are the overrides it was composed with."""
+    refuse_unknown(composed)
     config = OmegaConf.to_object(composed)
     assert isinstance(config, Config)
-    keys = [override.lstrip("+~").partition("=")[0].partition("@")[0] for override in given]
+    keys = [key_of(override) for override in given]
     if config.study == "table1" and not config.known and "runs" not in keys:
         config.runs = TRACE_RUNS
     if config.task.name == "estimate" and "runs" not in keys:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from traceback import walk_tb
 
 from hydra.errors import HydraException
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
 from dpsmc_audit.sprt import ParameterError
 
-__all__ = ["one_line"]
+__all__ = ["one_line", "unknown_to_hydra"]
 
 
 def one_line(error: BaseException) -> str:
@@ -21,6 +21,14 @@ def one_line(error: BaseException) -> str:
     lines = [*text.splitlines(), *(f"{cause}".splitlines()[:1] if isinstance(cause, OmegaConfBaseException) else [])]
     told_in_one = " ".join(line.strip() for line in lines if line.strip(" ^"))
     return told_in_one.encode("utf-8", "backslashreplace").decode()  # bytes that are no text can be part of a message
+
+
+def unknown_to_hydra(error: BaseException) -> str | None:
+    """The key that Hydra did not find, where that is its reason; None otherwise."""
+    reason = error.__cause__ or error.__context__
+    if isinstance(error, HydraException) and isinstance(reason, (ConfigAttributeError, ConfigKeyError)):
+        return reason.full_key
+    return None
 
 
 def _of_hydra(error: BaseException) -> bool:

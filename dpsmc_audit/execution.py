@@ -26,6 +26,8 @@ _JOBLIB = {"threads": "threading", "processes": "loky", "dask": "dask"}
 
 MOST_WORKERS = 1024
 LARGEST_BLOCK = 1 << 20
+LONGEST = 4
+"""A block may be at most so many times as large as usual."""
 AHEAD = 16
 """Blocks per worker that are under way or wait to be added: a bound on memory."""
 
@@ -78,6 +80,13 @@ class Execution:
     def spent(self) -> float:
         """Seconds of earlier attempts that this one goes on from."""
         return 0.0 if self.checkpoint is None else self.checkpoint.spent
+
+    def size(self, usual: int) -> int:
+        """Runs or pairs in a block: the usual number, or as asked but no more than a second of work.
+
+        Ctrl-C is noticed between two blocks, so no block may take long.
+        """
+        return min(self.block_size or usual, LONGEST * usual)
 
     def told_after(self, offset: int) -> Callable[[int], None] | None:
         """Progress of a part that begins after so many."""

@@ -182,7 +182,7 @@ def simulate_model(
     found, streams = _estimated(source, seed, confidence), _streams(source, seed)
     work = partial(_block, test, mechanism, streams, negated, seed, max_steps)
     total, here = Total(), replace(execution, backend="serial", address=None)
-    accumulate(work, lambda done: cut(runs, execution.block_size or BLOCK, done), total, here, "runs")
+    accumulate(work, lambda done: cut(runs, execution.size(BLOCK), done), total, here, "runs")
     p_phi = 1.0 - found.p_phi if negated else found.p_phi
     exact = exact_characteristics(test, mechanism, p_phi)
     simulation = Simulation(test, mechanism, p_phi, total.tally, confidence, exact, 0.0)

@@ -38,7 +38,7 @@ KEPT = ".kept"
 """Where results of an earlier sweep in the same folder wait for the points that they belong to."""
 BEFORE = "result.before.json"
 """The result of an older run in the same folder."""
-OURS = re.compile(r"failed\.txt|kept\.txt|partial\.json|\.[\w.-]+\.\d+\.tmp")
+OURS = re.compile(r"\.point\.json|partial\.json|\.[\w.-]+\.\d+\.tmp")
 """Notes of an older run, and what a killed one was writing."""
 
 

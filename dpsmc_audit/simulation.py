@@ -209,7 +209,7 @@ def simulate(
     check_confidence(confidence)
     check_runs(p_phi, runs, seed=seed, max_steps=max_steps, kernel=kernel)
     work = partial(_block, test, mechanism, p_phi, seed, max_steps, kernel)
-    size = execution.block_size or block_size_for(test, mechanism, p_phi, max_steps)
+    size = execution.size(block_size_for(test, mechanism, p_phi, max_steps))
     draw_block(test, mechanism, p_phi, 0, 1, seed=seed, max_steps=1, kernel=kernel)  # compiled before the clock starts
     total, started = Total(), time.perf_counter()
     accumulate(work, lambda done: cut(runs, size, done), total, execution, "runs")

@@ -49,6 +49,7 @@ def test_the_surest_early_stop_by_hand() -> None:
     assert found.posterior == pytest.approx(0.024 / 0.034)
 
 
+@pytest.mark.processor
 def test_the_advantage_at_the_papers_setting() -> None:
     law = marginal_law(attack.TEST, Exponential.private(attack.TEST, 0.01), P_PHI, (1,))
     early = attack.surest_early(law.p1, law.p0)
@@ -88,6 +89,7 @@ def test_beyond_the_last_bin_all_bins_speak_for_zero() -> None:
     assert np.all(one[-200:] < zero[-200:])
 
 
+@pytest.mark.processor
 @pytest.mark.parametrize("epsilon", [0.01, 2.0])
 def test_the_committed_rows_are_recomputed(epsilon: float) -> None:
     mechanism = Exponential.private(attack.TEST, epsilon)

@@ -15,6 +15,7 @@ from tests.strategies import epsilons, sprts
 PAPER = Sprt(0.73, 0.01, 0.01)
 
 
+@pytest.mark.processor
 def test_laplace_at_the_papers_parameters() -> None:
     """Bound, price and errors, the errors by two exact ways: a bracket over L, and the law of (tau, o)."""
     law = Laplace.private(PAPER, 0.01)
@@ -26,6 +27,7 @@ def test_laplace_at_the_papers_parameters() -> None:
     assert max(worst.fp.value, worst.fn.value) > 0.0099  # no more room than needed
 
 
+@pytest.mark.processor
 @pytest.mark.parametrize("kind", [Laplace, Truncated])
 def test_errors_by_the_law_are_those_of_the_bracket(kind: type[Laplace] | type[Truncated]) -> None:
     test = Sprt(0.73, 0.03, 0.05)

@@ -102,7 +102,8 @@ def check_sweep(run: Run, folder: Path, command: list[str]) -> None:
     code = settled(run, folder, command)
     points = [path for path in folder.rglob("*") if path.is_dir() and path.name.isdigit()]
     whole = [path for path in points if (path / "result.json").exists()]
-    failed = [path for path in points if (path / "failed.txt").exists()]
+    notes = [path / ".point.json" for path in points]
+    failed = [path.parent for path in notes if path.exists() and '"state": "failed"' in path.read_text()]
     assert not set(whole) & set(failed), command
     if code == 0:
         assert whole == points, command

@@ -114,6 +114,7 @@ def test_a_law_without_room_is_refused() -> None:
         mechanism_named("law", Sprt(0.73, 0.01, 0.01), 1.0, "norm", {"loc": -100.0})
 
 
+@pytest.mark.processor
 @pytest.mark.parametrize(("alpha", "delta", "epsilon"), [(0.01, 0.01, 0.01), (0.05, 0.03, 0.05), (0.1, 0.1, 1.0)])
 def test_truncated_noise_is_as_long_as_algorithm_2_or_longer(alpha: float, delta: float, epsilon: float) -> None:
     test = Sprt(0.73, delta, alpha)

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
@@ -70,7 +70,10 @@ def test_sampled_and_exact_laws_agree(test: Sprt, epsilon: float, p_phi: float, 
     Where the exact law is known by strata of L only, the sample is of a size that its bracket cannot disturb.
     """
     law = mechanism_named(name, test, epsilon)
-    exact = exact_law(test, law, p_phi)
+    try:
+        exact = exact_law(test, law, p_phi)
+    except ParameterError:  # too little drift: the law is refused, and there is nothing to compare
+        reject()
     runs = 20_000 if exact.error < 1e-3 else 2_000
     drawn = draw_runs(test, law, p_phi, runs, seed=11, kernel=kernel)
     assert chi_square(drawn.tau, drawn.decision, exact.null, exact.alt) > 1e-6

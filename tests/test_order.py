@@ -23,10 +23,12 @@ from dpsmc_audit.models.recorded import Recorded
 from dpsmc_audit.models.sources import BATCH, Batch, Bernoulli
 from dpsmc_audit.sprt import ParameterError, Sprt
 from dpsmc_audit.stl import parse
-from dpsmc_audit.verify.boundary import VerificationError, run_once
+from dpsmc_audit.verify import release
+from dpsmc_audit.verify.boundary import VerificationError
 from dpsmc_audit.verify.entropy import Entropy, SeededEntropy, SystemEntropy
 from dpsmc_audit.verify.order import Shuffled, shuffle
 from dpsmc_audit.verify.release import verify
+from dpsmc_audit.verify.run import run_once
 from tests.command import Run, result_in, runner
 
 HALF = ("p=0.5", "delta=0.1", "alpha=0.01", "epsilon=0.5")
@@ -140,6 +142,7 @@ def test_the_order_is_drawn_by_the_operating_system(monkeypatch: pytest.MonkeyPa
         return randbelow(n)
 
     monkeypatch.setattr(secrets, "randbelow", noted)
+    monkeypatch.setattr(release, "sealed", lambda run: run())  # in this process
     (tmp_path / "o.csv").write_text(SORTED)
     assert run("task=verify", *HALF, "mechanism=none", "model=recorded", "model.path=o.csv")[0] == 0
     assert asked == [2, 2**64, *range(3000, 3000 - BATCH, -1)]

@@ -47,6 +47,7 @@ def test_a_profile_is_the_best_of_all_events(p: np.ndarray, q: np.ndarray) -> No
     assert_is_a_profile(profile)
 
 
+@pytest.mark.processor
 @given(laws_of_six, laws_of_six, st.floats(0.01, 0.5))
 def test_the_best_tail_is_the_best_of_all_tails(p: np.ndarray, q: np.ndarray, floor: float) -> None:
     found = best_tail(p, q, floor)

@@ -14,8 +14,9 @@ import pytest
 from dpsmc_audit import load_results
 from dpsmc_audit import provenance as module
 from dpsmc_audit.provenance import fingerprint, provenance
-from dpsmc_audit.report.sweep import locked, tabulate
+from dpsmc_audit.report.sweep import tabulate
 from dpsmc_audit.resume import KEPT, content_of, fingerprint_in, module_content, seal
+from dpsmc_audit.sweeps import Sweep, locked
 from tests.command import Run, runner
 
 SWEEP = ["-m", "task=simulate", "hydra.sweep.dir=s"]
@@ -158,14 +159,15 @@ def test_a_failed_point_is_tried_again(run: Run, tmp_path: Path) -> None:
     code, out, err = run(*SWEEP, "alpha=0.01,0.02", "runs=300")
     assert (code, err) == (0, "")
     assert "1 of them were there already" in out
-    assert not (tmp_path / "s" / "1" / "failed.txt").exists()
+    assert "failed" not in (tmp_path / "s" / "1" / ".point.json").read_text()
 
 
 def test_a_table_of_kept_audits_is_the_same(run: Run, tmp_path: Path) -> None:
     """With histograms and figures beside the result: they move with it."""
     sweep = ["-m", "engine=exact", "hydra.sweep.dir=s"]
     run(*sweep, "epsilon=0.01,0.05")
-    files = {path.name: path.read_bytes() for path in (tmp_path / "s" / "1").iterdir() if path.suffix != ".log"}
+    ours = (path for path in (tmp_path / "s" / "1").iterdir() if not path.name.endswith((".log", ".point.json")))
+    files = {path.name: path.read_bytes() for path in ours}
     _, out, _ = run(*sweep, "epsilon=0.05,0.02")
     assert "1 of them were there already" in out
     moved = {path.name: path.read_bytes() for path in (tmp_path / "s" / "0").iterdir()}
@@ -252,7 +254,7 @@ def test_one_sweep_at_a_time_in_a_folder(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_table_without_all_of_its_points_is_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert not tabulate(tmp_path, None, 0.0, points=[("alpha=0.01",), ("alpha=0.02",)])
+    assert not tabulate(Sweep.start(tmp_path, None, (), points=2))
     assert "failed: 2 of 2 points have no result" in capsys.readouterr().err
 
 

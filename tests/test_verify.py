@@ -6,19 +6,22 @@ every file and stream of the run. Statistical tests raise a false alarm once in 
 
 from __future__ import annotations
 
-import logging
 import math
 import os
-import random
 import re
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
+import threading
+import time
 import traceback
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,21 +32,26 @@ from scipy.stats import chi2
 
 from dpsmc_audit.audits.marginal import audit_marginal
 from dpsmc_audit.mechanisms import Exponential, Laplace, Law, Mechanism, NoNoise, Truncated
+from dpsmc_audit.models.keys import ModelKeys, source_of
 from dpsmc_audit.models.sources import BATCH, Batch, Bernoulli, SourceError
 from dpsmc_audit.notions.informed import given_sequence
 from dpsmc_audit.notions.marginal import marginal_law
 from dpsmc_audit.sprt import Sprt
-from dpsmc_audit.verify import boundary, noise, release, statement
+from dpsmc_audit.verify import noise, release, statement
+from dpsmc_audit.verify import run as once
 from dpsmc_audit.verify.alike import Alike
-from dpsmc_audit.verify.boundary import KEPT_BACK, Outcome, VerificationError, run_once, sealed
+from dpsmc_audit.verify.boundary import KEPT_BACK, VerificationError, sealed
 from dpsmc_audit.verify.entropy import SeededEntropy, SystemEntropy
 from dpsmc_audit.verify.noise import Grid, bernoulli_exp, discrete_laplace, draw_excess, geometric
+from dpsmc_audit.verify.order import in_order
+from dpsmc_audit.verify.run import Outcome, run_once
 from dpsmc_audit.verify.statement import expected_cost, privacy_statement, probabilities
 from dpsmc_audit.walks.averages import exact_mean
 from dpsmc_audit.walks.laws import exact_law
 from tests.command import Run, result_in, runner
 from tests.statistics import chi_square
 from tests.strategies import sprts
+from tests.test_faults import start, wait_for
 
 TEST = Sprt(0.73, 0.05, 0.05)
 QUICK = ("epsilon=0.2", "delta=0.05", "alpha=0.05")
@@ -162,15 +170,41 @@ def numbers_in(text: str) -> set[float]:
 
 @dataclass
 class Spy:
-    """What a run must not tell."""
+    """What a run must not tell: the same run again in this process, with the entropy that the child was given."""
 
     entropy: list[int] = field(default_factory=list)
     excess: list[int] = field(default_factory=list)
     bits: list[bool] = field(default_factory=list)
+    outcome: Outcome | None = None
 
-    def forget(self) -> None:
-        for kept in (self.entropy, self.excess, self.bits):
-            kept.clear()
+    @classmethod
+    def of(cls, monkeypatch: pytest.MonkeyPatch, seed: int, source: Any) -> Spy:
+        found, known = cls(), SeededEntropy(seed)
+
+        class Noted:
+            def __init__(self, samples: Any) -> None:
+                self.samples = samples
+
+            def below(self, n: int) -> int:
+                found.entropy.append(known.below(n))
+                return found.entropy[-1]
+
+            def batches(self, seed: int) -> Iterator[Batch]:
+                for batch in self.samples.batches(seed):
+                    found.bits += batch.bits.tolist()
+                    yield batch
+
+        def excess(*arguments: Any, **options: Any) -> int:
+            found.excess.append(draw_excess(*arguments, **options))
+            return found.excess[-1]
+
+        with monkeypatch.context() as patched, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            patched.setattr(once, "draw_excess", excess)
+            order = None if source.repeatable else "random"
+            noted = Noted(in_order(source, order, Noted(None)))
+            found.outcome = run_once(TEST, Exponential.private(TEST, 0.2), noted, 10**7, noted)  # type: ignore[arg-type]
+        return found
 
     def numbers(self, tau: int, test: Sprt, max_steps: int) -> dict[str, float]:
         """L, K, the walk and the bounds, in units and as they are, and all seeds."""
@@ -181,45 +215,6 @@ class Spy:
         plain = {f"{name}, plain": value * grid.unit for name, value in units.items()}
         drawn = {f"draw {k}": float(value) for k, value in enumerate(self.entropy) if value > 10**6}
         return units | plain | drawn | {"K": ones, "N - K": tau - ones, "read": len(self.bits), "share": ones / tau}
-
-
-@pytest.fixture
-def spy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Spy]:
-    """Known entropy, and everything private of a run noted down."""
-    found, known, drawn = Spy(), random.Random(2024), draw_excess
-
-    def below(n: int) -> int:
-        found.entropy.append(known.randrange(n))
-        return found.entropy[-1]
-
-    def excess(*arguments: Any, **options: Any) -> int:
-        found.excess.append(drawn(*arguments, **options))
-        return found.excess[-1]
-
-    def listening(source: Any) -> Any:
-        batches = source.batches
-
-        def noted(seed: int) -> Iterator[Batch]:
-            for batch in batches(seed):
-                found.bits += batch.bits.tolist()
-                yield batch
-
-        return noted
-
-    once = run_once
-
-    def listened(test: Sprt, mechanism: Mechanism, source: Any, *arguments: Any, **options: Any) -> Outcome:
-        class Noted:
-            batches = staticmethod(listening(source))
-
-        return once(test, mechanism, Noted, *arguments, **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(secrets, "randbelow", below)
-    monkeypatch.setattr(release, "opendp_version", lambda *_: None)
-    monkeypatch.setattr(boundary, "draw_excess", excess)
-    monkeypatch.setattr(release, "run_once", listened)
-    yield found
-    assert found.excess
 
 
 OWN = """
@@ -248,6 +243,17 @@ MODELS = {
 }
 
 
+def source_again(model: str, folder: Path) -> Any:
+    """The source that the command makes of `MODELS`."""
+    keys: dict[str, dict[str, Any]] = {
+        "bernoulli": {},
+        "powertrain": {"step": 0.005, "setting": "as_written"},
+        "recorded": {"path": f"{folder / 'data.csv'}"},
+        "python": {"target": "own_model:draw"},
+    }
+    return source_of(ModelKeys(model, **keys[model]), None, 0.97)
+
+
 def prepared(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     rng = np.random.default_rng(3)
     (folder / "data.csv").write_text("".join(f"{bit:d}\n" for bit in rng.random(20_000) < 0.9))
@@ -264,21 +270,23 @@ def test_nothing_private_is_left_anywhere(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
-    spy: Spy,
     model: str,
     options: tuple[str, ...],
 ) -> None:
     prepared(monkeypatch, tmp_path)
     run = runner(monkeypatch, capsys, tmp_path / "work")
+    monkeypatch.setattr(release, "opendp_version", lambda *_: None)
     public: set[float] = set()
-    for _ in range(2):  # what a run with other secrets says too is public
-        spy.forget()
+    for seed in (2024, 2025):  # what a run with other secrets says too is public
+        monkeypatch.setattr(release, "SystemEntropy", partial(SeededEntropy, seed))
         shutil.rmtree(tmp_path / "work" / "r", ignore_errors=True)
         code, out, err = run("task=verify", *QUICK, *MODELS[model], *options, "hydra.run.dir=r")
         assert (code, err) == (0, "")
         left = everything(tmp_path / "work", out)
         tau = result_in(tmp_path / "work")["tau"]
         there, public = numbers_in(left) - {float(tau)} - public, numbers_in(left) - {float(tau)}
+    spy = Spy.of(monkeypatch, 2025, source_again(model, tmp_path))
+    assert spy.outcome == Outcome(tau, "H_null")
     for name, value in spy.numbers(tau, TEST, 10**7).items():
         near = {number for number in there if abs(number - abs(value)) <= 1e-5 * abs(value)}
         assert not near, (name, near)
@@ -373,35 +381,107 @@ def _said(body: str) -> str:
     return "model.target=own_model:draw failed" if body.startswith(("raise", "sys.exit")) else ERRORS[body]
 
 
-def test_no_chain_leads_back_inside() -> None:
-    def fails() -> Outcome:
-        try:
-            raise ValueError("17 ones")
-        except ValueError as error:
-            raise SourceError("line 3", ", got 17 ones") from error
+def failing(place: str) -> Outcome:
+    try:
+        raise ValueError("17 ones")
+    except ValueError as error:
+        raise SourceError(place, ", got 17 ones") from error
 
+
+def test_no_chain_leads_back_inside() -> None:
     with pytest.raises(VerificationError) as caught:
-        sealed(fails)
+        sealed(partial(failing, "line 3"))
     assert (caught.value.__context__, caught.value.__cause__) == (None, None)
     assert f"{caught.value}" == "line 3"
-    frames, trace = [], caught.value.__traceback__
-    while trace is not None:
-        frames.append(trace.tb_frame.f_code.co_name)
-        trace = trace.tb_next
-    assert frames[-1] == "sealed"
 
 
-def test_an_interruption_tells_nothing_either() -> None:
-    def stopped() -> Outcome:
-        try:
-            raise ValueError("17 ones")
-        except ValueError:
-            raise KeyboardInterrupt from None
+def ends_at_once() -> Outcome:
+    os._exit(0)
 
-    with pytest.raises(KeyboardInterrupt) as caught:
-        sealed(stopped)
-    assert caught.value.__context__ is None
-    assert logging.root.manager.disable == logging.NOTSET
+
+def crashes() -> Outcome:
+    os.kill(os.getpid(), signal.SIGSEGV)
+    time.sleep(60)
+    return Outcome(1, "H_null")
+
+
+def answers_itself() -> Outcome:
+    """The model finds the pipe; what is no outcome is a failure."""
+    os.write(int(sys.argv[2]), b'{"tau": "17 ones", "decision": "H_null"}\n')
+    return Outcome(1, "H_null")
+
+
+def speaks_instead() -> Outcome:
+    raise SourceError("17\nones")
+
+
+@pytest.mark.parametrize("run", [ends_at_once, crashes, answers_itself, speaks_instead], ids=lambda run: run.__name__)
+def test_a_child_without_an_answer_is_a_failure(run: Callable[[], Outcome]) -> None:
+    with pytest.raises(VerificationError) as caught:
+        sealed(run)
+    assert f"{caught.value}" == KEPT_BACK
+
+
+def lingers(path: str) -> Outcome:
+    """A thread that is no daemon, and a grandchild; both would write to the file again and again."""
+    script = "import sys, time\nwhile True:\n    open(sys.argv[1], 'a').write('x'); time.sleep(0.01)\n"
+    subprocess.Popen([sys.executable, "-c", script, path])
+
+    def write() -> None:
+        while True:
+            Path(f"{path}.thread").write_text("x")
+            time.sleep(0.01)
+
+    threading.Thread(target=write).start()
+    while not Path(path).exists():
+        time.sleep(0.01)
+    return Outcome(17, "H_alt")
+
+
+def test_threads_and_children_end_with_the_answer(tmp_path: Path) -> None:
+    assert sealed(partial(lingers, f"{tmp_path / 'grandchild'}")) == Outcome(17, "H_alt")
+    files = [tmp_path / "grandchild", tmp_path / "grandchild.thread"]
+    sizes = [(path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    time.sleep(0.3)  # thirty times what they wait between two writes
+    assert [(path.stat().st_size, path.stat().st_mtime_ns) for path in files] == sizes
+
+
+def test_an_interruption_ends_the_child(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(
+        "import os, pathlib, time\n"
+        "def draw(rng, n):\n    pathlib.Path('pid').write_text(f'{os.getpid()}')\n    time.sleep(600)\n"
+    )
+    process = start(
+        ["task=verify", *QUICK, "model=python", "model.target=slow:draw", "hydra.run.dir=r"],
+        tmp_path,
+        env=dict(os.environ) | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{Path(__file__).parent.parent}"},
+    )
+    wait_for((tmp_path / "pid").exists, process)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, "\ninterrupted: nothing is released\n")
+    assert not list(tmp_path.rglob("result.json"))
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_a_child_ends_with_a_killed_parent(tmp_path: Path) -> None:
+    script = (
+        "import os, pathlib, time\nfrom dpsmc_audit.verify.boundary import sealed\n"
+        f"def run():\n    pathlib.Path({str(tmp_path / 'pid')!r}).write_text(str(os.getpid()))\n    time.sleep(600)\n"
+        "sealed(run)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script])
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 5
+    with pytest.raises(ProcessLookupError):  # noqa: PT012
+        while time.monotonic() < deadline:
+            os.kill(int((tmp_path / "pid").read_text()), 0)
+            time.sleep(0.05)
 
 
 # --- data that end --------------------------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ class Audit(Claim):
         """The verdict for a reader in a hurry."""
         found, claim, how = self.verdict, self.text, self.how
         if found.verdict == "certified":
-            return f"certified: every bin's ratio is within {claim}, {how} and at this bin width"
+            return f"certified: every bin's log ratio is within {claim}, {how} and at this bin width"
         if found.verdict == "consistent" and self.engine == "exact":
             return f"undecided: at this bin width {undecided(found.delta_upper, claim)}"
         if found.verdict == "consistent":

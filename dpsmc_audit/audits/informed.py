@@ -75,7 +75,7 @@ class InformedAudit(Claim):
         """The verdict for a reader in a hurry."""
         claim = self.text
         if self.verdict.verdict == "certified":
-            return f"certified on {self.worst}: every outcome's ratio is within {claim}"
+            return f"certified on {self.worst}: every outcome's log ratio is within {claim}"
         running = max(self.law.running)
         if self.verdict.verdict == "consistent":
             if running > 0.0:

@@ -266,7 +266,7 @@ def support_gap_evidence(
     half = pairs // 2
     level = student_quantile(pairs - half - 1, confidence)
     work = partial(_differences, test, p_phi, excess, entries, seed, max_steps, bits, shift)
-    size = execution.block_size or pairs_in_a_block(test, p_phi, float(excess[-1]), max_steps)
+    size = execution.size(pairs_in_a_block(test, p_phi, float(excess[-1]), max_steps))
     choice, judged = _TotalDifferences(excess.size), _TotalDifferences(excess.size)
     quiet = replace(execution, progress=None)
     accumulate(work, lambda done: cut(half, size, done), choice, quiet, "choice")

@@ -267,7 +267,7 @@ def mean_of(law: ExitLaw) -> tuple[float, float]:
     """
     stopped = law.null + law.alt
     if law.alive == 0.0 and law.lost == 0.0 and float(stopped.max()) == 1.0 == float(stopped.sum()):
-        return float(np.argmax(stopped) + 1), 0.0
+        return float(np.flatnonzero(stopped)[0] + 1), 0.0
     return law.mean, law.mean_error + 2.0 * _UNIT * (law.null.size + 2) * law.mean
 
 

@@ -352,7 +352,7 @@ def average(
     message = "each sequence would be followed for {:.0e} samples, more than {:.0e}: choose a larger epsilon"
     require(samples <= LONGEST, message.format(samples, LONGEST))
     require_room(80.0 * sequences + 200.0 * samples, f"an average over {sequences} sequences")
-    found, size = _Averages(sequences, epsilons.size), execution.block_size or BLOCK
+    found, size = _Averages(sequences, epsilons.size), execution.size(BLOCK)
     work = partial(_several, test, mechanism, p_phi, tuple(entries), epsilons, seed, max_steps)
     accumulate(work, lambda done: cut(sequences, size, done), found, execution, "sequences")
     path = best_of(found.numbers[:, 2])  # the first of those that are told apart equally well

@@ -199,10 +199,10 @@ def count_runs(
     (1000, [1000, 1000], 0)
     """
     check_runs(p_phi, runs, seed=seed, max_steps=max_steps, entries=entries)
-    size = execution.block_size or block_size_for(test, mechanism, p_phi, max_steps)
+    size = execution.size(block_size_for(test, mechanism, p_phi, max_steps))
     ahead = AHEAD
     if bets is not None:  # it may stop at any time
-        size, ahead = execution.block_size or min(size, 4096), 2
+        size, ahead = min(size, execution.block_size or 4096), 2
     work = partial(_block, test, mechanism, p_phi, entries, seed, max_steps, bets is not None)
     found = Gathered(bets)
     accumulate(work, lambda done: cut(runs, size, done), found, execution, "runs", ahead)

@@ -115,7 +115,8 @@ def _of_shares(columns: dict[str, list[str]], epsilon: float, *, sampled: bool) 
     if not shown.size:
         shown = order
     if shown.size < order.size:
-        rest = (brief(float(p[order].sum() - p[shown].sum())) for p in (one, zero))
+        beyond = np.setdiff1d(order, shown)
+        rest = (brief(float(p[beyond].sum())) for p in (one, zero))
         notes.append("Beyond the picture: probability {} (x = 1), {} (x = 0).".format(*rest))
     width, place = _grouped(lo[shown], hi[shown])
     single = width == float(hi[shown[0]] - lo[shown[0]])

@@ -33,6 +33,9 @@ class Frame:
 
 WIDE, NARROW = 760, 350
 
+_ON_THE_LINE = 1e-6
+"""An exact ratio this close to the tolerance is called within."""
+
 
 def both_sizes(make: Callable[[int], Markup]) -> Markup:
     """A chart for wide windows and one for narrow ones."""
@@ -94,6 +97,8 @@ def say_bin(each: Bin, bins: Bins, epsilon: float, name: str) -> str:
     if each.outside:
         sure = "" if each.sure or not bins.sampled else ", but not with its whole interval"
         return f"{text}: outside ±{epsilon:g}{sure}"
+    if not abs(each.ratio) <= epsilon + _ON_THE_LINE and not bins.sampled:
+        return f"{text}: beyond ±{epsilon:g}, but not by more than its numerical error"
     return f"{text}: within ±{epsilon:g}"
 
 

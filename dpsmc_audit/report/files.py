@@ -17,10 +17,6 @@ __all__ = ["load_results", "near", "read_json", "strict", "write_json", "write_t
 
 RESULT = "result.json"
 """The last file of a run: where it is, all others are."""
-FAILED = "failed.txt"
-"""A job of a sweep that fails leaves its overrides and one line here, instead of a result."""
-KEPT_NOTE = "kept.txt"
-"""A job of a sweep whose result was there already leaves its overrides here."""
 
 
 def near(folder: Path) -> Path:

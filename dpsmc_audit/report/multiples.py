@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dpsmc_audit.report.charts import Frame, grid
-from dpsmc_audit.report.svg import Scale, brief, path, tag
+from dpsmc_audit.report.svg import ROUNDING, Scale, brief, brief_delta, path, tag
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -125,7 +125,7 @@ def _panel(measure: Measure, name: str, lines: dict[str, list[Row]]) -> Panel:
         points.sort(key=lambda point: point[0])
         drawn.append(tag("g", *_line(points, measure, y, k, label, name, numeric), class_=f"s{k % 6}"))
     notes = [f"No finite value: drawn at the top ({infinite})."] if infinite else []
-    notes += [f"Zero or none: drawn at the bottom ({none})."] if none else []
+    notes += [f"Zero, none or below 1e-9: drawn at the bottom ({none})."] if none else []
     title = f"{measure.name}, over {name}"
     chart = tag("svg", *drawn, viewBox="0 0 360 246", role="img", aria_label=title)
     keys = tuple((label, f"s{k % 6}", _key(k)) for k, label in enumerate(lines))
@@ -146,9 +146,13 @@ def _line(
         low, high = _value(row, measure.low), _value(row, measure.high)
         if low is not None and high is not None:
             made.append(tag("line", x1=px, x2=px, y1=y.clipped(low), y2=y.clipped(high), class_="whisker"))
-        says = f"{label}{', ' if label else ''}{name} = {row.get(name)}: {brief(value, 4)}"
+        says = f"{label}{', ' if label else ''}{name} = {row.get(name)}: {_said(measure, value)}"
         made.append(_mark(k, px, py, says))
     return made
+
+
+def _said(measure: Measure, value: float) -> str:
+    return (brief_delta if measure.key.startswith("delta") else brief)(value, 4)
 
 
 def _dash(k: int) -> dict[str, str]:
@@ -207,16 +211,16 @@ def _cut(word: str, most: int) -> str:
 
 
 def _y_scale(measure: Measure, rows: Sequence[Row], frame: Frame) -> tuple[Scale, int, int]:
-    """A scale for the finite values; how many are 0 or less on a logarithmic one, and how many infinite."""
+    """A scale for the finite values; how many a logarithmic one leaves out, and how many infinite."""
     known = [
         v for row in rows for key in (measure.key, measure.low, measure.high) if (v := _value(row, key)) is not None
     ]
     drawn = [_value(row, measure.key) or 0.0 for row in rows]
     infinite = sum(math.isinf(v) for v in drawn)
     finite = [v for v in known if math.isfinite(v)]
-    positive = [v for v in finite if v > 1e-9]
+    positive = [v for v in finite if v > ROUNDING]
     if measure.log and positive and (len(positive) < len(finite) or max(positive) / min(positive) > 20.0):
-        none = sum(v <= 1e-9 for v in drawn)
+        none = sum(v <= ROUNDING for v in drawn)
         low, high = min(positive) / (3.0 if none else 1.5), max(positive) * (3.0 if infinite else 1.5)
         return Scale(max(low, high * 1e-8), high, frame.bottom, frame.top, log=True), none, infinite
     low, high = min(finite, default=0.0), max(finite, default=1.0)

@@ -128,7 +128,7 @@ def profile_figure(audit: AnyAudit) -> Figure:
         (profile.delta_1_over_0, RED, "-", r"$P_1 \leq e^{\varepsilon'} P_0 + \delta$"),
         (profile.delta_0_over_1, DARK_BLUE, "--", r"$P_0 \leq e^{\varepsilon'} P_1 + \delta$"),
     ):
-        label = f"needed for {name}" + ("" if delta[0] > _SMALLEST else ": none")
+        label = f"needed for {name}" + ("" if delta[0] > _SMALLEST else ": below 1e-9" if delta[0] > 0.0 else ": none")
         axes.plot(profile.epsilon, np.maximum(delta, 0.1 * _SMALLEST), style, color=color, lw=1.6, label=label)
     largest = np.maximum(profile.delta_1_over_0, profile.delta_0_over_1)
     seen = profile.epsilon[largest > _SMALLEST]

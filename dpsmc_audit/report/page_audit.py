@@ -14,8 +14,9 @@ from dpsmc_audit.report.command import command_line, without_folders
 from dpsmc_audit.report.files import RESULT, write_text
 from dpsmc_audit.report.guarantee import exact_beside, guarantee, method_name, observer_is, witness_in_words
 from dpsmc_audit.report.html import REPORT, render
-from dpsmc_audit.report.profile_chart import SMALLEST, Curve, profile_chart, read_curves, slider_data
-from dpsmc_audit.report.svg import brief
+from dpsmc_audit.report.profile_chart import Curve, delta_or_none, profile_chart, read_curves, slider_data
+from dpsmc_audit.report.svg import brief, brief_delta
+from dpsmc_audit.report.tables import decimals
 from dpsmc_audit.report.words import changed, in_words, kind_of, meaning, number
 from dpsmc_audit.targets import said
 
@@ -131,7 +132,7 @@ def audit_page(
         warnings=list(notes),
         histogram=_histogram(read_bins(folder, result), epsilon, result),
         profile=profile,
-        numbers=[(text, brief(number(result[key]), 4)) for key, text in NUMBERS if result.get(key) is not None],
+        numbers=[(text, _number(key, number(result[key]))) for key, text in NUMBERS if result.get(key) is not None],
         parameters=_parameters(result["parameters"]),
         provenance=_flat(result.get("provenance")),
         files=_files(folder, kind),
@@ -140,9 +141,14 @@ def audit_page(
     )
 
 
+def _number(key: str, value: float) -> str:
+    return (brief_delta if key.startswith("delta") else brief)(value, 4)
+
+
 def _histogram(bins: Bins, epsilon: float, result: dict[str, Any]) -> dict[str, Any] | None:
     if not bins.bins:
         return None
+    chance = result.get("bins_outside_expected_by_chance")
     return {
         "chart": both_sizes(lambda width: histogram_chart(bins, epsilon, "x", width)),
         "bins": bins,
@@ -153,7 +159,7 @@ def _histogram(bins: Bins, epsilon: float, result: dict[str, Any]) -> dict[str, 
         "exact": any(each.exact == each.exact for each in bins.bins),
         "sure": sum(each.sure for each in bins.bins),
         "of": result.get("shown_sequence"),
-        "chance": result.get("bins_outside_expected_by_chance"),
+        "chance": None if chance is None else decimals(number(chance), ".1f"),
         "confidence": result["parameters"]["confidence"],
     }
 
@@ -176,7 +182,7 @@ def _profile(folder: Path, result: dict[str, Any], epsilon: float, left_out: dic
 
 def _profile_row(curve: Curve, epsilon: float) -> tuple[str, ...]:
     values = [max(curve.at(x)) for x in (epsilon, 2.0 * epsilon)]
-    return (curve.name, curve.about, *(brief(x) if x > SMALLEST else "none" for x in values))
+    return (curve.name, curve.about, *(delta_or_none(x) for x in values))
 
 
 def _about(result: dict[str, Any]) -> str:

@@ -102,11 +102,14 @@ def sort_key(cell: str) -> str:
     --------
     >>> sort_key("1327.7 ± 23.8"), sort_key("0.25 us"), sort_key("H_null"), sort_key("-"), sort_key("inf")
     ('1327.7', '2.5e-07', 'H_null', '', '1e999')
+    >>> sort_key("<1e-9")
+    '1e-9'
     """
     if cell in ("-", ""):
         return ""
     if cell in ("inf", "+inf"):
         return "1e999"
+    cell = cell.removeprefix("<")
     found = re.match(r"[+-]?\d[\d.]*(?:e[+-]?\d+)?(?= |$)", cell)
     if not found:
         return cell

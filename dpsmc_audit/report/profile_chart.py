@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from dpsmc_audit.report.bins import read_columns
 from dpsmc_audit.report.charts import Frame, grid
-from dpsmc_audit.report.svg import Scale, brief, path, tag
+from dpsmc_audit.report.svg import ROUNDING, Scale, brief, brief_delta, path, tag
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["SMALLEST", "Curve", "profile_chart", "read_curves", "slider_data"]
+__all__ = ["Curve", "delta_or_none", "profile_chart", "read_curves", "slider_data"]
 
-SMALLEST = 1e-9
-"""Deltas below this are not drawn: numerical error is of that size."""
+SMALLEST = ROUNDING
+"""Deltas below this are not drawn."""
 
 _STOPS = 160
 """The slider stops at so many places; a finer grid of the user's is thinned."""
@@ -128,10 +128,16 @@ def _times(epsilon: float, claimed: float) -> str:
     return f"{brief(epsilon / claimed, 3)} times the claimed ε"
 
 
+def delta_or_none(value: float) -> str:
+    """A delta; none where it is 0."""
+    return brief_delta(value) if value > 0.0 else "none"
+
+
 def _say(name: str, forth: float, back: float) -> str:
     """What is left beyond the allowed factor."""
-    one, zero = (brief(x) if x > SMALLEST else "none" for x in (forth, back))
-    return f"{name}: δ = {one} towards x = 1, {zero} towards x = 0"
+    one, zero = delta_or_none(forth), delta_or_none(back)
+    sign = "" if one.startswith("below") else "= "
+    return f"{name}: δ {sign}{one} towards x = 1, {zero} towards x = 0"
 
 
 def slider_data(curves: Sequence[Curve], epsilon: float) -> dict[str, Any]:

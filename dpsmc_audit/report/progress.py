@@ -78,15 +78,12 @@ def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
 class Points:
     """The points of a sweep, as far as they run in this process; bars of single points say which one it is."""
 
-    def __init__(self) -> None:
-        self._bar: _Bar | None = None
-        self._done = 0
+    def __init__(self, total: int) -> None:
+        self._bar, self._done = _Bar("points", total), 0
 
-    def begin(self, total: int) -> None:
-        """A point starts; `total` are known so far."""
+    def begin(self) -> None:
+        """A point starts."""
         global _prefix  # noqa: PLW0603
-        self._bar = self._bar or _Bar("points", total)
-        self._bar.total = max(total, self._done + 1)
         self._bar.tell(self._done)
         _prefix = f"point {self._done + 1} of {self._bar.total}: "
 
@@ -98,5 +95,4 @@ class Points:
         """So are all of them."""
         global _prefix  # noqa: PLW0603
         _prefix = ""
-        if self._bar is not None:
-            self._bar.clear()
+        self._bar.clear()

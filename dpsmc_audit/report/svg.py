@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["Scale", "brief", "path", "round_ticks", "tag"]
+__all__ = ["ROUNDING", "Scale", "brief", "brief_delta", "path", "round_ticks", "tag"]
+
+ROUNDING = 1e-9
+"""A delta is a difference of sums of probabilities: below this it cannot be told from their numerical error."""
 
 
 def tag(name: str, *children: Any, **attributes: Any) -> Markup:
@@ -39,23 +42,34 @@ def path(points: Sequence[tuple[float, float]]) -> str:
 
 
 def brief(value: float, digits: int = 3) -> str:
-    """A number for a reader: what is below 1e-9 is numerical error, an infinity is a word.
+    """A number for a reader: only 0 itself is shown as 0, an infinity is a word.
 
     Examples
     --------
-    >>> brief(0.0099270), brief(1322.7469, 5), brief(3e-12), brief(math.inf), brief(0.0), brief(2e6)
-    ('0.00993', '1322.7', '0', 'infinite', '0', '2,000,000')
+    >>> brief(0.0099270), brief(1322.7469, 5), brief(3.14159e-12), brief(math.inf), brief(0.0), brief(2e6)
+    ('0.00993', '1322.7', '3.14e-12', 'infinite', '0', '2,000,000')
     """
     if math.isnan(value):
         return "unknown"
     if math.isinf(value):
         return "infinite" if value > 0 else "minus infinite"
-    if abs(value) < 1e-9:
+    if value == 0.0:
         return "0"
     if abs(value) >= 1e4 and value == round(value):
         return f"{value:,.0f}"
     text = f"{value:.{digits}g}"
     return text if "e+" not in text else f"{value:,.0f}" if abs(value) < 1e12 else text
+
+
+def brief_delta(value: float, digits: int = 3) -> str:
+    """A delta for a reader: a positive one that may be numerical error is said to be below 1e-9.
+
+    Examples
+    --------
+    >>> brief_delta(0.0099270), brief_delta(3e-12), brief_delta(0.0)
+    ('0.00993', 'below 1e-9', '0')
+    """
+    return "below 1e-9" if 0.0 < value <= ROUNDING else brief(value, digits)
 
 
 @dataclass(frozen=True)
@@ -101,4 +115,4 @@ def round_ticks(low: float, high: float, about: int = 5) -> list[float]:
     step = next(k * power for k in (1.0, 2.0, 5.0, 10.0) if k * power >= raw * (1.0 - 1e-9))
     places = max(0, -math.floor(math.log10(step)))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [round(k * step, places) + 0.0 for k in range(first, last + 1)]
+    return [min(max(round(k * step, places) + 0.0, low), high) for k in range(first, last + 1)]

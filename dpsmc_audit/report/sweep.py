@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from math import prod
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
+from dpsmc_audit.config import known_keys
 from dpsmc_audit.errors import one_line
-from dpsmc_audit.report.files import FAILED, KEPT_NOTE, RESULT, near, read_json, write_text
+from dpsmc_audit.keys import key_of, paths
+from dpsmc_audit.report.files import near, read_json, write_text
 from dpsmc_audit.report.page_sweep import write_sweep_report
 from dpsmc_audit.report.progress import Points
 from dpsmc_audit.report.tables import (
@@ -29,25 +33,14 @@ from dpsmc_audit.report.tables import (
     as_latex,
     as_markdown,
     as_text,
+    decimals,
     flatten,
     varying,
 )
-from dpsmc_audit.resume import KEPT, fingerprint_in, set_aside
-from dpsmc_audit.sprt import ParameterError
+from dpsmc_audit.resume import KEPT, fingerprint_in
+from dpsmc_audit.sweeps import Sweep, begin
 
-__all__ = ["SweepTable", "finish_interrupted", "interrupted_sweep"]
-
-_running: dict[str, Any] = {}
-_held: list[IO[str]] = []
-
-
-def _release() -> None:
-    """The sweep is over."""
-    _running.clear()
-    while _held:
-        lock = _held.pop()
-        Path(lock.name).unlink(missing_ok=True)
-        lock.close()
+__all__ = ["SweepTable", "tabulate"]
 
 
 @contextmanager
@@ -61,88 +54,68 @@ def _or_stop() -> Iterator[None]:
 
 
 class SweepTable(Callback):
-    """Hydra callback: remembers where the sweep goes, and joins its results when it ends."""
+    """Hydra callback: notes what a sweep is to do, and joins its results when it ends."""
+
+    def __init__(self) -> None:
+        self._points: Points | None = None
 
     @_or_stop()
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
-        _release()
-        folder, study = Path(config.hydra.sweep.dir).absolute(), config.get("study")
-        lock = locked(folder)
-        started = os.fstat(lock.fileno()).st_mtime  # by the clock of the disk, which may be another machine's
-        _held.append(lock)
-        _running.update(folder=folder, study=study, started=started)
-        _running["given"] = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)  # as they were typed
-        set_aside(folder)
-        self._composed = _running["points"] = _compose_once()
-        self._points = Points()
-
-    def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
-        _release()  # a sweep before it, in the same process, may have ended in an error
+        _refuse_swept(config)
+        given = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)  # as they were typed
+        assert isinstance(given, list)
+        count = count_points(config)
+        folder = Path(config.hydra.sweep.dir).absolute()
+        self._sweep = begin(folder, config.get("study"), tuple(map(str, given)), count)
+        self._points = Points(count)
 
     def on_job_start(self, config: DictConfig, **kwargs: Any) -> None:
-        if _running:  # not in a process of a launcher
-            self._points.begin(len(self._composed))
+        if self._points is not None:  # not in a process of a launcher
+            self._points.begin()
 
     def on_job_end(self, config: DictConfig, job_return: Any, **kwargs: Any) -> None:
-        if _running:
+        if self._points is not None:
             self._points.end()
 
     @_or_stop()
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
-        self._points.close()
-        complete = tabulate(**_running)
-        _release()
-        if not complete:
+        if self._points is not None:
+            self._points.close()
+        if not tabulate(self._sweep):
             raise SystemExit(1)
 
 
-def _compose_once() -> set[tuple[str, ...]]:
-    """Hydra composes the configuration of each job twice, to validate and to launch it; let it keep the first.
+def _overrides(config: DictConfig) -> list[Override]:
+    """The keys that Hydra goes through: those of the sweep's file, then those of the command line."""
+    params = OmegaConf.to_container(config.hydra.sweeper.get("params") or OmegaConf.create({}), resolve=False)
+    assert isinstance(params, dict)
+    texts = [*(f"{key!s}={value}" for key, value in params.items()), *config.hydra.overrides.task]
+    return OverridesParser.create(config_loader=GlobalHydra.instance().config_loader()).parse_overrides(texts)
 
-    Returns the jobs seen, all of them before the first one is launched.
+
+def _choices(override: Override) -> list[Any]:
+    """The values that one key takes in turn."""
+    return list(override.sweep_iterator()) if override.is_discrete_sweep() else [override.value()]
+
+
+def count_points(config: DictConfig) -> int:
+    """How many points Hydra will make of the swept keys; a key that is given twice counts as given last."""
+    return prod({override.get_key_element(): len(_choices(override)) for override in _overrides(config)}.values())
+
+
+def _refuse_swept(config: DictConfig) -> None:
+    """Raise `UnknownKeyError` for a key of the command line, or of a sweep's file, that does not exist, at any depth.
+
+    Here all groups are known, those of the user's files too.
     """
-    loader: Any = GlobalHydra.instance().config_loader()
-    compose: Callable[[DictConfig, list[str]], DictConfig] = loader.load_sweep_config
-    made: dict[tuple[str, ...], DictConfig] = {}
-    seen: set[tuple[str, ...]] = set()
-
-    def load_sweep_config(master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
-        key = tuple(sweep_overrides)
-        if key not in seen:
-            seen.add(key)
-            made[key] = compose(master_config, sweep_overrides)
-            return made[key]
-        # a point that is listed twice gets its own: a configuration that has been launched is read-only
-        return made.pop(key) if key in made else compose(master_config, sweep_overrides)
-
-    loader.load_sweep_config = load_sweep_config
-    return seen
-
-
-def interrupted_sweep() -> Path | None:
-    """The folder of the sweep that is under way."""
-    return _running.get("folder")
-
-
-def finish_interrupted() -> None:
-    """Tabulate what a sweep that was stopped has finished; quickly, so without a figure."""
-    if _running:
-        tabulate(**_running, drawn=False)
-
-
-def _made_since(folder: Path, name: str, started: float) -> list[Path]:
-    """Files of this sweep's jobs, in the order of the jobs; older ones in the same folder belong to another sweep."""
-    ours = [path for path in folder.rglob(name) if KEPT not in path.parts]
-    found = [path for path in ours if path.stat().st_mtime >= started - 0.01]
-    return sorted(found, key=lambda path: (len(str(path)), str(path)))
-
-
-def _results(folder: Path, started: float) -> tuple[list[Path], list[Path]]:
-    """Results of this sweep's jobs, and the notes of those that were there already."""
-    kept = _made_since(folder, KEPT_NOTE, started)
-    new = [path for path in _made_since(folder, RESULT, started) if fingerprint_in(path.parent) is not None]
-    both = {*new, *(path.with_name(RESULT) for path in kept)}
-    return sorted(both, key=lambda path: (len(str(path)), str(path))), kept
+    groups = GlobalHydra.instance().config_loader().list_groups("")
+    for override in _overrides(config):
+        key = key_of(override.get_key_element())
+        if key.partition("/")[0] not in groups:
+            known_keys().refuse([key])
+        for choice in _choices(override):
+            if isinstance(choice, dict):
+                known_keys().refuse(paths(choice, f"{key}."))
 
 
 def _write(folder: Path, study: str | None, rows: list[dict[str, Any]], drawn: bool) -> None:
@@ -172,43 +145,56 @@ def _write(folder: Path, study: str | None, rows: list[dict[str, Any]], drawn: b
 
 def _say_estimate(row: dict[str, Any]) -> None:
     if row.get("p_phi_low") is not None:
-        ends = f"[{row['p_phi_low']:.4f}, {row['p_phi_high']:.4f}]"
-        print(f"p_phi estimated as {row['p_phi']:.4f} {ends}; exact means at that estimate and at its ends")
+        value, low, high = (decimals(row[f"p_phi{end}"], ".4f") for end in ("", "_low", "_high"))
+        print(f"p_phi estimated as {value} [{low}, {high}]; exact means at that estimate and at its ends")
 
 
-def tabulate(
-    folder: Path,
-    study: str | None,
-    started: float,
-    given: Sequence[str] = (),
-    points: Collection[tuple[str, ...]] = (),
-    drawn: bool = True,
-) -> bool:
-    """Write and print the table of the finished jobs and name the failed ones; True if there are none."""
-    results, kept = _results(folder, started)
-    rows = [flatten(read_json(path)) for path in results]
-    failed = [path.read_text(encoding="utf-8").strip() for path in _made_since(folder, FAILED, started)]
+def tabulate(sweep: Sweep, drawn: bool = True) -> bool:
+    """Write and print the table of the finished points and name the failed ones.
+
+    Parameters
+    ----------
+    sweep : Sweep
+        The sweep that has ended or was interrupted.
+    drawn : bool
+        Whether a figure and a page are made too. After Ctrl-C they are not, as they take time.
+
+    Returns
+    -------
+    bool
+        True if every point that was asked for has a result.
+    """
+    folder, ended = sweep.folder, sweep.ended()
+    kept, failed = ([point for point in ended if point.state == state] for state in ("kept", "failed"))
+    whole = [point.result for point in ended if point.state != "failed" and fingerprint_in(point.folder) is not None]
+    rows = [flatten(read_json(path)) for path in whole]
     if rows:
-        _write(folder, study, rows, drawn)
-        print(as_text(rows))
-        if rows[0].get("task") == "simulate" and len({(row.get("p_phi"), row.get("p_phi_low")) for row in rows}) == 1:
-            _say_estimate(rows[0])
-        if any(row.get("distance") is not None for row in rows):
-            print("distance: paper minus exact in standard errors of the paper's 10^4 runs, beyond rounding; * above 3")
-        print(f"{len(rows)} results in {near(folder)}")
+        _write(folder, sweep.study, rows, drawn)
+        _say(folder, rows)
     if kept:
         print(f"{len(kept)} of them were there already:")
-    for path in kept:
-        print(f"  {path.parent.name}: {path.read_text(encoding='utf-8').strip()}")
-    for line in failed:
+    for point in kept:
+        print(f"  {point.folder.name}: {point.overrides}")
+    lines = [f"{point.overrides}: {point.error}" for point in failed]
+    for line in lines:
         print(f"failed: {line}", file=sys.stderr)
     _say_others(folder)
     if rows and drawn:
-        write_sweep_report(folder, study, list(zip(results, rows, strict=True)), failed, given)
-    lacking = len(points) - len(rows) - len(failed)
+        write_sweep_report(folder, sweep.study, list(zip(whole, rows, strict=True)), lines, sweep.given)
+    lacking = sweep.points - len(rows) - len(failed)
     if lacking > 0 and drawn:
-        print(f"failed: {lacking} of {len(points)} points have no result", file=sys.stderr)
+        print(f"failed: {lacking} of {sweep.points} points have no result", file=sys.stderr)
     return not failed and lacking <= 0
+
+
+def _say(folder: Path, rows: list[dict[str, Any]]) -> None:
+    """Print the table and what a reader needs beside it."""
+    print(as_text(rows))
+    if rows[0].get("task") == "simulate" and len({(row.get("p_phi"), row.get("p_phi_low")) for row in rows}) == 1:
+        _say_estimate(rows[0])
+    if any(row.get("distance") is not None for row in rows):
+        print("distance: paper minus exact in standard errors of the paper's 10^4 runs, beyond rounding; * above 3")
+    print(f"{len(rows)} results in {near(folder)}")
 
 
 def _say_others(folder: Path) -> None:
@@ -218,20 +204,3 @@ def _say_others(folder: Path) -> None:
     others = len(list((folder / KEPT).iterdir())) if (folder / KEPT).is_dir() else 0
     if others:
         print(f"{others} results of other parameters or versions are in {near(folder / KEPT)}")
-
-
-def locked(folder: Path) -> IO[str]:
-    """A file that one sweep at a time holds in its folder; it goes with the process."""
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = (folder / ".lock").open("w", encoding="utf-8")
-    try:
-        import fcntl
-
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except ImportError:  # no such locks on this system
-        pass
-    except OSError as error:
-        lock.close()
-        raise ParameterError(f"another sweep is under way in {near(folder)}") from error
-    os.utime(lock.fileno())
-    return lock

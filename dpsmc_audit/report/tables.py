@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -17,6 +18,7 @@ __all__ = [
     "as_text",
     "columns_csv",
     "columns_for",
+    "decimals",
     "flatten",
 ]
 
@@ -87,7 +89,19 @@ def _number(name: str, spec: str) -> Callable[[Row], str]:
 def _shown(value: Any, spec: str) -> str:
     if value is None:
         return "-"
-    return value if isinstance(value, str) else format(value, spec)
+    return value if isinstance(value, str) else decimals(value, spec)
+
+
+def decimals(value: float, spec: str) -> str:
+    """With so many decimals; with two digits and an exponent where those would make a 0 of a number that is none.
+
+    Examples
+    --------
+    >>> decimals(0.00992, ".4f"), decimals(0.0, ".4f"), decimals(3.14e-6, ".4f")
+    ('0.0099', '0.0000', '3.1e-06')
+    """
+    text = format(value, spec)
+    return text if value == 0.0 or re.search("[1-9a-z]", text) else format(value, ".2g")
 
 
 def _plain(name: str) -> Callable[[Row], str]:
@@ -183,8 +197,8 @@ def _between(name: str, spec: str) -> Callable[[Row], str]:
     """A value with the interval it lies in."""
 
     def show(row: Row) -> str:
-        ends = "" if row.get(f"{name}_low") is None else f" [{row[f'{name}_low']:{spec}}, {row[f'{name}_high']:{spec}}]"
-        return f"{_shown(row.get(name), spec)}{ends}"
+        ends = [_shown(row.get(f"{name}_{end}"), spec) for end in ("low", "high")]
+        return _shown(row.get(name), spec) + ("" if row.get(f"{name}_low") is None else f" [{', '.join(ends)}]")
 
     return show
 
@@ -249,13 +263,16 @@ def _observer_columns() -> list[Column]:
     def verdict(row: Row) -> str:
         return f"{(row.get('exact') or row)['verdict']}"
 
+    def error(row: Row) -> str:
+        return decimals(max(row["fp_worst"], row["fn_worst"]), ".4f")
+
     def ratio(row: Row) -> str:
         best = row.get("best_event")
         return "-" if best is None else _shown(best["log_ratio"], "+.4g")
 
     return [
         Column("mean samples", "Samples", _number("samples_exact", ".1f")),
-        Column("error", r"$\max P(\mathrm{wrong})$", lambda row: f"{max(row['fp_worst'], row['fn_worst']):.4f}"),
+        Column("error", r"$\max P(\mathrm{wrong})$", error),
         Column("verdict", "Verdict", verdict),
         Column("total variation", r"$d_{TV}$", _number("total_variation", ".3g")),
         Column("delta at eps", r"$\delta(\varepsilon)$", _delta("delta_at_epsilon")),
@@ -265,13 +282,19 @@ def _observer_columns() -> list[Column]:
 
 
 def _delta(name: str) -> Callable[[Row], str]:
-    """What is below 1e-9 is rounding."""
-    return lambda row: f"{row[name]:.3g}" if row[name] > 1e-9 else "0"
+    """A positive delta below 1e-9 may be rounding."""
+
+    def show(row: Row) -> str:
+        value = max(float(row[name]), 0.0)
+        return "<1e-9" if 0.0 < value <= 1e-9 else f"{value:.3g}"
+
+    return show
 
 
 def _outside(row: Row) -> str:
     chance = row.get("bins_outside_expected_by_chance")
-    return f"{row['bins_outside']} of {row['bins']}" + ("" if chance is None else f" ({chance:.1f} by chance)")
+    by_chance = "" if chance is None else f" ({decimals(chance, '.1f')} by chance)"
+    return f"{row['bins_outside']} of {row['bins']}{by_chance}"
 
 
 def _gap(row: Row) -> str:

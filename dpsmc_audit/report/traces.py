@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from dpsmc_audit.estimation import Estimate, Examples
 from dpsmc_audit.report.style import DARK_BLUE, GREY, RED, new_figure, tidy
+from dpsmc_audit.report.tables import decimals
 from dpsmc_audit.stl import Formula
 from dpsmc_audit.stl.syntax import Call, Negative, Node, Number, Predicate, Signal, walk
 
@@ -30,8 +31,8 @@ def traces_figure(found: Estimate, formula: Formula, title: str) -> Figure:
     figure.legend(
         *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8.5, frameon=False
     )
-    low, high = found.p_phi_ci
-    share = f"{100 * found.confidence:g} % interval {low:.4f} to {high:.4f}"
+    low, high = (decimals(end, ".4f") for end in found.p_phi_ci)
+    share = f"{100 * found.confidence:g} % interval {low} to {high}"
     figure.suptitle(f"{title}: {formula}\n{found.satisfied} of {found.runs} traces satisfy it, {share}", fontsize=9.5)
     return figure
 

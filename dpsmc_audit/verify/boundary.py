@@ -1,157 +1,124 @@
-"""The boundary: private samples and noise go in, tau and a decision come out, and nothing else does.
+"""The boundary: private samples and noise stay in a child process, tau and a decision come out of it.
 
-Whatever the samples' code prints, logs or warns of while the run lasts is dropped, by way of Python or of the standard
-streams, and an error in it is replaced by words that hold nothing of the samples: its message, its traceback and the
-exceptions behind it stay inside. The command ends its process at once after a release (`dpsmc_audit.cli.command`),
-so that threads, exit handlers and finalisers of that code do not speak later. It is no sandbox: code that opens files,
-sockets or terminals of its own can write what it likes to them.
+The child runs the model and the test. Its standard streams lead to the null device and its only way out is a pipe that
+carries one short answer. The parent kills the child and its process group as soon as the answer is there, so nothing
+of the model's code outlives the run. The boundary is no sandbox: code that opens files, sockets or terminals of its own
+can write to them.
 """
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import io
-import logging
+import json
 import os
+import pickle
+import signal
+import subprocess
 import sys
-import warnings
-from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, TextIO
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
-import numpy as np
+from dpsmc_audit.sprt import ParameterError
+from dpsmc_audit.verify.run import Outcome
 
-from dpsmc_audit.mechanisms import Mechanism
-from dpsmc_audit.models.sources import Source, SourceError
-from dpsmc_audit.sprt import ParameterError, Sprt
-from dpsmc_audit.verify.entropy import Entropy
-from dpsmc_audit.verify.noise import Grid, draw_excess
-
-__all__ = ["Outcome", "VerificationError", "run_once", "sealed"]
+__all__ = ["VerificationError", "sealed"]
 
 KEPT_BACK = (
     "the model failed while its samples were drawn; the reason is kept back, as it may hold samples "
     "(task=estimate on data that are not private shows it)"
 )
-
-
-class Outcome(NamedTuple):
-    """All that a run may tell."""
-
-    tau: int
-    decision: str
+DECISIONS = ("H_null", "H_alt", "undecided")
+LONGEST_ANSWER = 1000
+"""Bytes. An outcome takes about forty; a place names a file or a function."""
 
 
 class VerificationError(ParameterError):
     """A run that could not be finished, in words that hold nothing of its samples."""
 
 
-class _Nowhere(io.TextIOBase):
-    """A stream that forgets."""
-
-    def write(self, text: str) -> int:
-        return len(text)
-
-
-def _flush(streams: Iterable[TextIO | None]) -> None:
-    """What waits in buffers of Python or of the C library for standard output and error goes where they lead now."""
-    for stream in streams:
-        with contextlib.suppress(AttributeError, OSError, ValueError):
-            stream.flush()  # type: ignore[union-attr]
-    with contextlib.suppress(AttributeError, OSError, TypeError):  # systems name their C library in other ways
-        ctypes.CDLL(None).fflush(None)
-
-
-@contextlib.contextmanager
-def _closed_streams() -> Iterator[None]:
-    """Standard output and error lead nowhere, for C code and child processes too."""
-    kept, streams = [], (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
-    _flush(streams)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    try:
-        for stream in (1, 2):
-            with contextlib.suppress(OSError):
-                kept.append((stream, os.dup(stream)))
-                os.dup2(nowhere, stream)
-        yield
-    finally:
-        _flush(streams)
-        for stream, copy in kept:
-            os.dup2(copy, stream)
-            os.close(copy)
-        os.close(nowhere)
-
-
-@contextlib.contextmanager
-def _silence() -> Iterator[None]:
-    """No output, no log, no warning of the code inside."""
-    before, handlers = logging.root.manager.disable, logging.root.handlers[:]
-    logging.disable(logging.CRITICAL)
-    logging.root.handlers[:] = []
-    try:
-        with (
-            _closed_streams(),
-            contextlib.redirect_stdout(_Nowhere()),
-            contextlib.redirect_stderr(_Nowhere()),
-            warnings.catch_warnings(),
-            np.errstate(all="ignore"),
-        ):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.root.handlers[:] = handlers
-        logging.disable(before)
-
-
 def sealed(run: Callable[[], Outcome]) -> Outcome:
-    """Run in silence. Errors are raised afresh outside of their handlers, so that no chain leads back inside."""
-    interrupted, reason = False, KEPT_BACK
-    with _silence():  # errors are let go of in here: what they hold may speak when it is
-        try:
-            return run()
-        except KeyboardInterrupt:
-            interrupted = True
-        except SourceError as error:
-            reason = error.place
-        except BaseException:
-            pass
-    if interrupted:
-        raise KeyboardInterrupt
-    raise VerificationError(reason)
+    """Call a function in a child process and return its outcome.
 
+    Parameters
+    ----------
+    run : callable
+        Takes nothing and returns an `Outcome`. It is sent to the child by cloudpickle, so it may be a closure.
 
-def run_once(
-    test: Sprt, mechanism: Mechanism, source: Source, max_steps: int, entropy: Entropy, *, opendp: bool = False
-) -> Outcome:
-    """One run in whole numbers (`dpsmc_audit.verify.noise`): L first, then sample after sample in their order.
+    Returns
+    -------
+    Outcome
+        The number of samples and the decision.
 
-    Samples come in batches; those beyond tau change nothing, and an error beyond tau is never met.
+    Raises
+    ------
+    VerificationError
+        If the child fails or ends without an answer. The message never depends on samples or noise.
 
     Examples
     --------
-    >>> from dpsmc_audit.mechanisms import NoNoise
-    >>> from dpsmc_audit.models.sources import Bernoulli
-    >>> from dpsmc_audit.verify.entropy import SeededEntropy
-    >>> run_once(Sprt(0.73, 0.03, 0.05), NoNoise(), Bernoulli(1.0), 10**6, SeededEntropy(1))
-    Outcome(tau=36, decision='H_null')
+    >>> sealed(lambda: Outcome(17, "H_null"))
+    Outcome(tau=17, decision='H_null')
     """
-    grid = Grid.of(test)
-    excess = draw_excess(test, mechanism, grid, entropy, opendp=opendp)
-    heads = entropy.below(2) == 1
-    samples = source.batches(entropy.below(2**64))
-    if excess <= grid.no_room:
-        return Outcome(1, "H_null" if heads else "H_alt")
-    up, low = grid.b_up + excess, grid.b_low + excess
-    steps = walk = 0  # whole numbers of any size; within a batch 64 bits are enough
-    for batch in samples:
-        bits = batch.bits[: max_steps - steps]
-        n, k = np.arange(1, bits.size + 1), np.cumsum(bits)
-        moved = k * grid.up - (n - k) * grid.down
-        above, below = moved >= min(up - walk, 2**62), moved <= max(-low - walk, -(2**62))
-        if np.any(above | below):
-            first = int(np.argmax(above | below))
-            return Outcome(steps + first + 1, "H_null" if above[first] else "H_alt")
-        steps, walk = steps + bits.size, walk + int(moved[-1])
-        if steps >= max_steps:
-            break
-    return Outcome(steps, "undecided")
+    import cloudpickle
+
+    order = pickle.dumps(sys.path) + cloudpickle.dumps(run)
+    order_read, order_write = os.pipe()
+    answer_read, answer_write = os.pipe()
+    ours, theirs = (order_write, answer_read), (order_read, answer_write)
+    try:
+        with _child(theirs):
+            _hand_over(order, order_write)
+            answer = _first_line(answer_read)
+    finally:
+        for descriptor in ours:
+            os.close(descriptor)
+    return _outcome(answer)
+
+
+@contextmanager
+def _child(descriptors: tuple[int, int]) -> Iterator[None]:
+    """A child process with its ends of the pipes; at the end it is killed with all of its process group."""
+    command = [sys.executable, "-m", "dpsmc_audit.verify.child", *map(str, descriptors)]
+    nowhere = subprocess.DEVNULL
+    try:
+        process = subprocess.Popen(
+            command, stdin=nowhere, stdout=nowhere, stderr=nowhere, pass_fds=descriptors, start_new_session=True
+        )
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+    try:
+        yield
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _hand_over(order: bytes, descriptor: int) -> None:
+    """Write the order; a child that has ended reads nothing, and its missing answer says so."""
+    left = memoryview(order)
+    with suppress(BrokenPipeError):
+        while left:
+            left = left[os.write(descriptor, left) :]
+
+
+def _first_line(descriptor: int) -> bytes:
+    """What the child says up to the end of its first line; the rest is never read."""
+    said = b""
+    while b"\n" not in said and len(said) <= LONGEST_ANSWER and (more := os.read(descriptor, LONGEST_ANSWER)):
+        said += more
+    return said.partition(b"\n")[0]
+
+
+def _outcome(answer: bytes) -> Outcome:
+    """The outcome that an answer holds; every other answer is a failure."""
+    try:
+        found = json.loads(answer)
+    except ValueError:  # the child ended before it could answer
+        found = None
+    match found:
+        case {"tau": int(tau), "decision": str(decision)} if tau >= 0 and decision in DECISIONS:
+            return Outcome(tau, decision)
+        case {"place": str(place)} if place.isprintable():
+            raise VerificationError(place)
+    raise VerificationError(KEPT_BACK)

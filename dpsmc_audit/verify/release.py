@@ -9,10 +9,11 @@ from dpsmc_audit.mechanisms import Law, Mechanism, NoNoise
 from dpsmc_audit.models.keys import ORDERS, RELATIONS
 from dpsmc_audit.models.sources import Negated, Source
 from dpsmc_audit.sprt import Sprt, require
-from dpsmc_audit.verify.boundary import Outcome, run_once, sealed
+from dpsmc_audit.verify.boundary import sealed
 from dpsmc_audit.verify.entropy import Entropy, SeededEntropy, SystemEntropy
 from dpsmc_audit.verify.noise import Grid, opendp_version
 from dpsmc_audit.verify.order import in_order, order_words
+from dpsmc_audit.verify.run import Outcome, run_once
 from dpsmc_audit.verify.statement import expected_cost, privacy_statement
 
 __all__ = ["announcement", "sentences", "verify"]

@@ -170,7 +170,7 @@ def pair_sums(
     total[:, :, :coins] = sizes[:, None, None]  # where a coin decides, after one sample
     if coins == excess.size:
         return PairSums(excess, total, sizes, 0, 0)
-    size = execution.block_size or pairs_in_a_block(test, p_phi, float(excess[-1]), max_steps)
+    size = execution.size(pairs_in_a_block(test, p_phi, float(excess[-1]), max_steps))
 
     def blocks(done: int) -> Iterator[tuple[tuple[int, ...], int]]:
         for group in range(groups):

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from dpsmc_audit.jit import kernel
 
 __all__ = ["convolution", "dot", "tilted"]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def dot(a, b):
     """``sum(a * b)``, with the rounding of each addition carried along (Kahan and Neumaier)."""
     total, carried = 0.0, 0.0
@@ -26,7 +27,7 @@ def dot(a, b):
     return total + carried
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def tilted(weights, rate, x):
     """``sum(weights * exp(rate * x))``, likewise."""
     total, carried = 0.0, 0.0
@@ -38,7 +39,7 @@ def tilted(weights, rate, x):
     return total + carried
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def convolution(a, b):
     """All of ``np.convolve(a, b)``; each entry is added in the order of the shorter one's entries."""
     out = np.zeros(a.size + b.size - 1)
