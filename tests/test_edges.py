@@ -264,7 +264,7 @@ def test_a_claim_next_to_the_truth(share: float, verdict: str) -> None:
 
 
 def test_what_outlasts_a_sequence_counts_however_little_it_is() -> None:
-    """The last of 3000 ones, changed: tau = 3000 takes x_n = 1, with a probability of 1e-60 or so."""
+    """The last of 3000 ones, changed: tau = 3000 takes x_n = 1, with a probability of 6e-37."""
     test = Sprt(0.73, 0.03, 0.05)
     found = audit_informed(test, Exponential.private(test, 0.1), 0.84, 0.1, entry=3000, sequence=np.ones(3000, int))
     assert (found.verdict.verdict, found.verdict.epsilon_lower) == ("violated", math.inf)
