@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 
 from dpsmc_audit import audit, audit_marginal
 from dpsmc_audit.mechanisms import Exponential
 from dpsmc_audit.notions import informed, marginal
 from dpsmc_audit.sprt import Sprt
-from dpsmc_audit.walks import (
+from dpsmc_audit.walks import (, sums
     averages,
     brackets,
     exact,
@@ -150,7 +149,7 @@ def _recorded(monkeypatch: pytest.MonkeyPatch) -> tuple[list[int], list[int]]:
 
     direct: list[int] = []
     fast: list[int] = []
-    convolve, transform = np.convolve, scipy.signal.fftconvolve
+    convolve, transform = sums.convolution, scipy.signal.fftconvolve
 
     def plain(a: Any, b: Any) -> Any:
         direct.append(a.size * b.size)
@@ -160,7 +159,7 @@ def _recorded(monkeypatch: pytest.MonkeyPatch) -> tuple[list[int], list[int]]:
         fast.append(a.size + b.size - 1)
         return transform(a, b)
 
-    monkeypatch.setattr(np, "convolve", plain)
+    monkeypatch.setattr(passage, "convolution", plain)
     monkeypatch.setattr(scipy.signal, "fftconvolve", transformed)
     return direct, fast
 
