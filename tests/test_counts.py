@@ -219,5 +219,5 @@ def test_work_of_an_expected_audit(monkeypatch: pytest.MonkeyPatch, cells: dict[
     found = audit(TEST, LAW, P_PHI, EPSILON, pairs=300, draws=2000)
     assert (sum(passed), sum(judged)) == (300, 300)
     check(found.steps / 300, 11_477.5)
-    assert cells["programmes"] == 37
+    assert cells["programmes"] == 31
     check(cells["cells"], 6_558_782)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsmc_audit import Exponential, Laplace, Sprt, audit_marginal, marginal_law
+from dpsmc_audit import Exponential, Laplace, NoNoise, Sprt, audit_marginal, marginal_law
 from dpsmc_audit.report.bins import Bin, Bins, read_bins
 from dpsmc_audit.report.charts import say_bin
 from dpsmc_audit.report.multiples import panels
@@ -152,5 +152,5 @@ def test_verdicts_speak_of_log_ratios(tmp_path: Path) -> None:
     mechanism = Laplace.private(reports.TEST, reports.EPSILON)
     held = reports.expected(tmp_path / "expected", mechanism=mechanism, bin_width=100)
     assert held["sentence"].startswith("certified: every bin's log ratio is within the claimed epsilon = 0.1")
-    held = reports.informed(tmp_path / "informed", np.ones(3000, int), entry=3000)
+    held = reports.informed(tmp_path / "informed", np.ones(3000, int), NoNoise(), entry=3000)
     assert held["sentence"].endswith(": every outcome's log ratio is within the claimed epsilon = 0.1")
