@@ -220,4 +220,4 @@ def test_work_of_an_expected_audit(monkeypatch: pytest.MonkeyPatch, cells: dict[
     assert (sum(passed), sum(judged)) == (300, 300)
     check(found.steps / 300, 11_477.5)
     assert cells["programmes"] == 31
-    check(cells["cells"], 6_558_782)
+    check(cells["cells"], 5_899_304)
