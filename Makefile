@@ -1,8 +1,10 @@
 # The everyday commands. Each assumes the project's virtual environment is active (see README.md).
-.PHONY: test slow lowest lint format types bench table1 figures check
+.PHONY: test processors slow lowest lint format types bench table1 figures check
 
 test:      ## tests and doctests
 	python -m pytest
+processors: ## the tests marked `processor`, on simulated processors
+	python -m tests.processors test
 slow:      ## long studies
 	python -m pytest -m slow
 lowest:    ## tests with the lowest versions that pyproject.toml allows, in an environment of their own
@@ -21,4 +23,4 @@ table1:    ## Table 1 of the paper
 	python -m dpsmc_audit +sweep=table1
 figures:   ## every figure in figures/; long studies from their reference results (python -m experiments --recompute: all anew)
 	python -m experiments
-check: lint types test
+check: lint types test processors

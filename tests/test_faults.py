@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -179,7 +180,7 @@ def test_an_interrupted_audit_says_what_was_kept_and_how_to_go_on(tmp_path: Path
 
 @pytest.mark.parametrize("backend", ["serial", "processes"])
 def test_a_long_block_does_not_keep_ctrl_c_waiting(tmp_path: Path, backend: str) -> None:
-    """One block is minutes of work; without the watch over signals the process would go on to its end."""
+    """One block is minutes of work as it is asked for. It is cut, Ctrl-C takes effect, and what was done is kept."""
     long = ["task=simulate", "runs=1000000", "p_phi=0.73", "delta=0.0001", "engine.kernel=steps", f"backend={backend}"]
     process = start([*long, "backend.block_size=500000", "backend.workers=2", "hydra.run.dir=a"], tmp_path)
     wait_for((tmp_path / "a").exists, process)
@@ -187,8 +188,8 @@ def test_a_long_block_does_not_keep_ctrl_c_waiting(tmp_path: Path, backend: str)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "interrupted: nothing was kept" in err
-    assert "Traceback" not in err
+    went_on = r"\ninterrupted: (nothing was kept|kept \d+ runs; go on with the same command and hydra.run.dir=a)\n"
+    assert re.fullmatch(went_on, err)
 
 
 def test_an_interrupted_sweep_says_how_to_go_on(tmp_path: Path, whole_sweep: bytes) -> None:
@@ -204,7 +205,7 @@ def test_an_interrupted_sweep_says_how_to_go_on(tmp_path: Path, whole_sweep: byt
 
 
 def test_a_sweep_in_a_long_block_still_shows_its_finished_points(tmp_path: Path) -> None:
-    """The second point would take minutes in one compiled call; another thread ends the sweep and writes its table."""
+    """The second point would take minutes in one compiled call, if a block were as large as it is asked for."""
     slow = ["-m", "task=simulate", "runs=100000", "p_phi=0.73", "delta=0.05,0.0001", "engine.kernel=steps", "alpha=0.1"]
     process = start([*slow, "backend=serial", "backend.block_size=100000", "hydra.sweep.dir=s"], tmp_path)
     wait_for((tmp_path / "s" / "1").exists, process)

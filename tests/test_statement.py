@@ -156,7 +156,7 @@ def programmed(test: Sprt, law: Mechanism, epsilon: float, widest: int, last: in
 
 
 @pytest.mark.parametrize(
-    ("delta", "epsilon", "least", "apart"),
+    ("delta", "epsilon", "least", "varies"),
     [
         (0.2, 0.01, 0.01222, 0.01716),
         (0.05, 0.001, 0.00167, 0.00217),
@@ -165,13 +165,13 @@ def programmed(test: Sprt, law: Mechanism, epsilon: float, widest: int, last: in
 )
 @pytest.mark.usefixtures("apart")
 def test_without_drift_the_decision_leaks_and_the_statement_says_so(
-    delta: float, epsilon: float, least: float, apart: float
+    delta: float, epsilon: float, least: float, varies: float
 ) -> None:
     test = Sprt(0.5, delta, 0.05)
     law = Exponential.private(test, epsilon)
     truth, varied = (by_decision(test, law, 0.5, level) for level in (epsilon, 0.0))
     assert truth >= least
-    assert varied >= apart
+    assert varied >= varies
     said = privacy_statement(test, law, epsilon)
     assert said["delta_at_epsilon"] >= truth - said["numerical_error"]
     assert said["total_variation"] >= varied - said["total_variation_error"]
@@ -343,6 +343,18 @@ def test_the_decision_is_that_of_the_exact_law(law: Mechanism) -> None:
         found, exact = decision_alone(test, law, p_phi), marginal_law(test, law, p_phi, (1,))
         one, zero = (float(p[0].sum()) for p in (exact.p1, exact.p0))
         assert abs((found.one - found.zero) - (one - zero)) <= found.error + 2.0 * exact.scatter
+
+
+def test_the_decision_where_one_kind_of_sample_is_rare() -> None:
+    """No programme is affordable there: the stated error covers overshoots from nothing to more than a step."""
+    test = Sprt(1e-6, 9e-7, 0.01)
+    law = Exponential.private(test, 0.05)
+    found = decision_alone(test, law, test.s_minus / test.step_sum)
+    wald = [test.step_sum / (test.b_up + test.b_low + 2.0 * law.quantile(np.arange(0.5, 1e5) / 1e5) + over)
+            for over in (0.0, test.step_sum)]  # fmt: skip
+    assert found.one - found.zero - found.error <= float(wald[1].mean()) < float(wald[0].mean())
+    assert float(wald[0].mean()) <= found.one - found.zero + found.error
+    assert found.error < found.one - found.zero
 
 
 # --- what is printed ------------------------------------------------------------------------------------------------

@@ -62,11 +62,8 @@ class SweepTable(Callback):
     @_or_stop()
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         _refuse_swept(config)
-        given = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)  # as they were typed
-        assert isinstance(given, list)
-        count = count_points(config)
-        folder = Path(config.hydra.sweep.dir).absolute()
-        self._sweep = begin(folder, config.get("study"), tuple(map(str, given)), count)
+        count, folder = count_points(config), Path(config.hydra.sweep.dir).absolute()
+        self._sweep = begin(folder, config.get("study"), tuple(_given(config)), count)
         self._points = Points(count)
 
     def on_job_start(self, config: DictConfig, **kwargs: Any) -> None:
@@ -85,11 +82,18 @@ class SweepTable(Callback):
             raise SystemExit(1)
 
 
+def _given(config: DictConfig) -> list[str]:
+    """The overrides of the command line as they were typed: references to other keys stay references."""
+    given = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)
+    assert isinstance(given, list)
+    return [str(override) for override in given]
+
+
 def _overrides(config: DictConfig) -> list[Override]:
     """The keys that Hydra goes through: those of the sweep's file, then those of the command line."""
     params = OmegaConf.to_container(config.hydra.sweeper.get("params") or OmegaConf.create({}), resolve=False)
     assert isinstance(params, dict)
-    texts = [*(f"{key!s}={value}" for key, value in params.items()), *config.hydra.overrides.task]
+    texts = [*(f"{key!s}={value}" for key, value in params.items()), *_given(config)]
     return OverridesParser.create(config_loader=GlobalHydra.instance().config_loader()).parse_overrides(texts)
 
 

@@ -16,14 +16,17 @@ from numpy.typing import NDArray
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.verify.bound import ruin
-from dpsmc_audit.walks.exact import Steps, walk_until_exit
+from dpsmc_audit.walks.exact import Steps, cells_needed, walk_until_exit
 
 __all__ = ["Decision", "decision_alone"]
 
 FloatArray = NDArray[np.float64]
 
-_WIDE, _CELLS, _FAR = 12.0, 48, 4_000
-"""The programme goes up to bounds of so many c, in so many intervals of L; intervals of L beyond."""
+_WIDTHS, _AFFORDABLE = (12.0, 6.0, 3.0), 5e6
+"""The programme goes up to bounds of so many c, the first of these that one L may cost so many cells for."""
+
+_CELLS, _FAR = 48, 4_000
+"""Intervals of L for the programme, about, and beyond."""
 
 _ALIVE = 1e-10
 
@@ -64,14 +67,17 @@ def decision_alone(test: Sprt, mechanism: Mechanism, p_phi: float) -> Decision:
     0.01717
     """
     walk, h = Steps.of(test, p_phi), test.exponent(p_phi)
-    nodes, weights = _nodes(test, mechanism)
-    near = max(test.b_up, test.b_low) + nodes <= _WIDE * test.step_sum
-    over, other = (_overshoots(test, walk, scale) for scale in (1.0, 0.6))
+    widest = _widest(test, walk)
+    nodes, weights = _nodes(test, mechanism, widest)
+    near = max(test.b_up, test.b_low) + nodes <= widest
+    over, other = (_overshoots(test, walk, scale * widest) for scale in (1.0, 0.6))
     values = _by_wald(test, h, nodes, over)
     for place in np.flatnonzero(near):
         values[:, place] = _by_programme(test, walk, float(nodes[place]))
     coin = 1.0 - float(mechanism.survival(test.no_room))
     one, zero = (float((row * weights).sum()) + 0.5 * coin for row in values)
+    if widest == 0.0:
+        other = (0.0, 0.0)
     far = ((_by_wald(test, h, nodes, other) - values) * weights)[:, ~near].sum(axis=1)
     error, error_zero = (
         (_roughness(test, row[near], weights[near]) if mechanism.atoms is None else 0.0) + 3.0 * abs(float(off)) + 1e-9
@@ -80,7 +86,13 @@ def decision_alone(test: Sprt, mechanism: Mechanism, p_phi: float) -> Decision:
     return Decision(one, zero, error, error_zero)
 
 
-def _nodes(test: Sprt, mechanism: Mechanism) -> tuple[FloatArray, FloatArray]:
+def _widest(test: Sprt, walk: Steps) -> float:
+    """The widest bounds for the programme; 0 where samples of one kind are so rare that all would cost too much."""
+    c = test.step_sum
+    return next((w * c for w in _WIDTHS if cells_needed(walk, w * c, w * c) <= _AFFORDABLE), 0.0)
+
+
+def _nodes(test: Sprt, mechanism: Mechanism, widest: float) -> tuple[FloatArray, FloatArray]:
     """Values of L and their probabilities: all atoms, or two in each interval.
 
     Where the bounds are few steps apart, intervals end where either of them is a whole number of the smaller steps:
@@ -93,11 +105,11 @@ def _nodes(test: Sprt, mechanism: Mechanism) -> tuple[FloatArray, FloatArray]:
     c, step, low = test.step_sum, min(test.s_plus, test.s_minus), min(test.b_up, test.b_low)
     lowest = max(float(mechanism.quantile(0.0)), test.no_room)
     top = max(float(mechanism.quantile(1.0 - 1e-12)), lowest + c)
-    wide = _WIDE * c - max(test.b_up, test.b_low)
+    wide = widest - max(test.b_up, test.b_low)
     edges = np.array([lowest])
     if wide > lowest:
         each = max(step, (wide - lowest) / _CELLS)
-        steps = np.arange(1, math.ceil((_WIDE * c + wide) / each) + 1) * each
+        steps = np.arange(1, math.ceil((widest + wide) / each) + 1) * each
         ends = np.concatenate([steps - test.b_up, steps - test.b_low])
         edges = np.unique(np.concatenate([edges, ends[(ends > lowest) & (ends < wide)], [wide]]))
         edges = np.append(edges[:-1][np.diff(edges) > 1e-9 * c], edges[-1])
@@ -118,11 +130,16 @@ def _by_programme(test: Sprt, walk: Steps, excess: float) -> tuple[float, float]
     return one.null_probability + 0.5 * one.alive, zero.null_probability + 0.5 * zero.alive
 
 
-def _overshoots(test: Sprt, walk: Steps, scale: float) -> tuple[float, float]:
-    """Mean overshoots above and below, averaged over bounds that differ by parts of a step."""
+def _overshoots(test: Sprt, walk: Steps, widest: float) -> tuple[float, float]:
+    """Mean overshoots above and below, averaged over bounds that differ by parts of a step.
+
+    Half a step where there is no programme.
+    """
+    if widest == 0.0:
+        return 0.5 * test.s_plus, 0.5 * test.s_minus
     up = low = above = below = 0.0
     for part in (0.125, 0.375, 0.625, 0.875):
-        bound = scale * _WIDE * test.step_sum - part * min(test.s_plus, test.s_minus)
+        bound = widest - part * min(test.s_plus, test.s_minus)
         law = walk_until_exit(walk, bound, bound, alive=_ALIVE)
         up, low = up + law.null_probability, low + law.alt_probability
         above += float((law.null * law.over_null).sum())

@@ -84,7 +84,8 @@ def near_p(test: Sprt) -> tuple[float, ...]:
     still = test.s_minus / test.step_sum
     around = {still + sign * part * test.delta for part in NEAR for sign in (-1.0, 1.0)}
     inside = {test.p + min(max(value - test.p, -test.delta), test.delta) for value in around}
-    return tuple(sorted({round(value, 12) for value in inside | {test.p, test.p - test.delta, test.p + test.delta}}))
+    rounded = {round(value, 12) for value in inside | {test.p, test.p - test.delta, test.p + test.delta}}
+    return tuple(sorted(value for value in rounded if 1e-11 < value < 1.0 - 1e-11))
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,21 @@ After the first passage over its bound a walk that survived is at a record, and 
 ladder step (T, H), survived with probability ``exp(-rate H)``. The far bound is left out after the first passage; the
 probability of paths on which it could matter is part of every stated error.
 
-A bound on that probability, for a walk that drifts up. Let it pass b_up first after j samples, with an excess z, and
-survive: then L > z, and the far bound lies below ``-(b_low + z)``. To reach it the walk has to fall by at least
-``b_up + b_low + 2 z = span + 2 z``. Of the samples after j the free ones make a walk of their own, which does not
-depend on what came before. The forced ones move it down by no more than ``K(j) down`` at any time, where K(j) counts
-the entries after j that are forced down; those forced up only lift it. So the free walk has to fall by
-``span + 2 z - K(j) down``. ``exp(-h Lambda)`` of the free walk is a martingale, so it ever falls by x with probability
-at most ``exp(-h x)``. Together
+That probability, for a walk that drifts up. A record at ``b_up + x`` that is survived means L > x, and the far bound
+then lies below ``-(b_low + x)``. To reach it the walk has to fall by at least ``span + 2 x``, where
+``span = b_up + b_low``.
 
-    P(the far bound matters later) <= sum_j P(first passage at j, survived) exp(-h max(0, span + 2 z_j - K(j) down)).
+- Free samples: ``exp(-h Lambda)`` is a martingale, so a walk ever falls by y with probability at most ``exp(-h y)``.
+  That is ``exp(-h span)`` for all records together, counted from the first of them.
+- Forced entries: of the samples after the first passage at j the free ones make a walk of their own, which does not
+  depend on what came before. The forced ones move it down by no more than ``K(j) down`` at any time, where K(j) counts
+  the entries after j that are forced down; those forced up only lift it. So the free walk has to fall by
+  ``span + 2 z - K(j) down``, with z the excess at the first passage, and the probability is at most
+  ``sum_j P(first passage at j, survived) exp(-h max(0, span + 2 z_j - K(j) down))``.
+- Many forced entries make that bound large, even if few walks live to see them. Then a ladder step that meets forced
+  entries is followed down to the span below its record and no further. Walks that fall so deep are in no outcome, and
+  what the probabilities of all outcomes lack of 1 is part of the error. Ladder steps that meet none come in stretches
+  between such entries, and each stretch adds ``exp(-h span)``.
 """
 
 from __future__ import annotations
@@ -39,6 +45,12 @@ FloatArray = NDArray[np.float64]
 
 _DEEP = 40.0
 """Deeper than this over h below its last record the walk comes with probability exp(-40)."""
+
+_ABOVE = float(np.nextafter(0.0, 1.0))
+"""A ladder step ends strictly above 0."""
+
+_LED = 5e-4
+"""About as well strata know P(tau > k): a larger bound on what forced entries lead across is no use."""
 
 _DIRECT = 1e9
 
@@ -149,26 +161,32 @@ class Renewal:
         survived[: first.null.size] = begun.survived
         near[: first.null.size] = first.null - begun.survived
         far[: first.null.size] = first.alt * -np.expm1(-self.rate * first.over_alt)
+        across, bottom, free = begun.led_across(forced), math.inf, False
+        if across > _LED:
+            across, bottom = math.exp(-self.h * self.span), self.span
         for j in range(1, min(settled, last)):
             if survived[j - 1] > 1e-17:
-                step = self._ladder_from(j, forced)
+                step = self._ladder_from(j, forced, bottom)
                 _add(survived, survived[j - 1] * step.kept, j)
                 _add(near, survived[j - 1] * (step.ladder.null - step.kept), j)
                 survived[j - 1] = 0.0
+                if bottom < math.inf and step is self and not free:  # another stretch of free steps
+                    across += math.exp(-self.h * self.span)
+                free = step is self
         records = _renewed(survived, _without_tail(self.kept))
         near[1:] += convolved(records, _without_tail(self.ladder.null - self.kept))[: last - 1]
         near = np.maximum(near, 0.0)
         null, alt = (far, near) if self.turned else (near, far)
         missing = max(1.0 - float(near.sum() + far.sum()), 0.0)
-        across = begun.led_across(forced)
         error = begun.from_below + first.probability_error + across + missing + self.ladder.probability_error
-        # a path on which the far bound matters is missing from one outcome and counted in another
+        # a path that meets the far bound after all is missing from one outcome and counted in another
         return TerminationLaw(null, alt, error, error + across, "renewal")
 
-    def _ladder_from(self, j: int, forced: Mapping[int, int]) -> Renewal:
+    def _ladder_from(self, j: int, forced: Mapping[int, int], bottom: float) -> Renewal:
         """With the law of the ladder step that begins after j samples; far ahead an entry plays no part in it.
 
-        Entries that lead down make the step longer, and others may then lie inside it: these are looked for again.
+        With entries in it, walks that fall to the `bottom` leave it. Entries that lead down make the step longer, and
+        others may then lie inside it: these are looked for again.
         """
         ladder, ahead, longest = self.ladder, dict[int, int](), 0
         while True:
@@ -178,7 +196,7 @@ class Renewal:
                 return replace(self, ladder=ladder) if ahead else self
             ahead = inside
             deep = _DEEP / self.h + len(ahead) * (self.walk.up + self.walk.down)  # forced entries may lead down
-            ladder = walk_until_exit(self.walk, float(np.nextafter(0.0, 1.0)), deep, forced=ahead)
+            ladder = walk_until_exit(self.walk, _ABOVE, min(deep, bottom), forced=ahead)
 
 
 @lru_cache(maxsize=64)
@@ -190,8 +208,7 @@ def renewal(test: Sprt, mechanism: Exponential, p_phi: float) -> Renewal | None:
     if h == 0.0 or math.isinf(h) or max(cells_needed(walk, b_up, b_low), cells_needed(walk, b_up, _DEEP / h)) > BUDGET:
         return None
     first = walk_until_exit(walk, b_up, b_low)
-    # a ladder step ends strictly above 0
-    ladder = walk_until_exit(walk, float(np.nextafter(0.0, 1.0)), _DEEP / h)
+    ladder = walk_until_exit(walk, _ABOVE, _DEEP / h)
     records = Renewal(walk, b_up, b_low, turned, h, mechanism.rate, first, ladder)
     return records if records.unsettled < 0.01 else None
 
