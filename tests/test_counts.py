@@ -16,7 +16,7 @@ from dpsmc_audit import audit, audit_marginal
 from dpsmc_audit.mechanisms import Exponential
 from dpsmc_audit.notions import informed, marginal
 from dpsmc_audit.sprt import Sprt
-from dpsmc_audit.walks import (, sums
+from dpsmc_audit.walks import (
     averages,
     brackets,
     exact,
