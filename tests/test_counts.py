@@ -27,6 +27,7 @@ from dpsmc_audit.walks import (
     passage,
     quadrature,
     renewal,
+    sums,
 )  # fmt: skip
 from dpsmc_audit.walks.laws import exact_law
 from dpsmc_audit.walks.monte_carlo import Kernel, draw_runs
