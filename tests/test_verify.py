@@ -433,7 +433,7 @@ def lingers(path: str) -> Outcome:
             time.sleep(0.01)
 
     threading.Thread(target=write).start()
-    while not Path(path).exists():
+    while not (Path(path).exists() and Path(f"{path}.thread").exists()):
         time.sleep(0.01)
     return Outcome(17, "H_alt")
 
