@@ -10,6 +10,7 @@ import numpy as np
 
 from benchmarks.measure import EPSILON, LAW, P_PHI, TEST, Ratio, Ratios, alternate
 from dpsmc_audit.notions.marginal import marginal_law
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.walks import averages, exact, laws, overshoot, renewal
 from dpsmc_audit.walks.averages import exact_mean, exact_sd
 from dpsmc_audit.walks.laws import exact_law
@@ -45,8 +46,8 @@ def _runs_needed() -> dict[str, float]:
 
     delta is estimated on the event that the exact laws say is the best one, which is in sampling's favour.
     """
-    spread = exact_sd(TEST, LAW, P_PHI).value / exact_mean(TEST, LAW, P_PHI).value
-    law = marginal_law(TEST, LAW, P_PHI, (1,))
+    spread = exact_sd(Setting(TEST, LAW, P_PHI)).value / exact_mean(Setting(TEST, LAW, P_PHI)).value
+    law = marginal_law(Setting(TEST, LAW, P_PHI), (1,))
     one, zero = law.p1.ravel(), law.p0.ravel()
     best = one > math.exp(EPSILON) * zero
     p, q = float(one[best].sum()), float(zero[best].sum())
@@ -63,11 +64,11 @@ def exact_ratios() -> Ratios:
     """How many times longer sampling takes; beyond 10^6 runs its time is that of as many runs at the measured rate."""
     epsilons = np.linspace(0.0, 0.1, 101)
     works = {
-        "mean": _anew(lambda: exact_mean(TEST, LAW, P_PHI)),
-        "law": _anew(lambda: exact_law(TEST, LAW, P_PHI)),
-        "profile": _anew(lambda: marginal_law(TEST, LAW, P_PHI, (1,)).leakage(epsilons, 0.01)),
+        "mean": _anew(lambda: exact_mean(Setting(TEST, LAW, P_PHI))),
+        "law": _anew(lambda: exact_law(Setting(TEST, LAW, P_PHI))),
+        "profile": _anew(lambda: marginal_law(Setting(TEST, LAW, P_PHI), (1,)).leakage(epsilons, 0.01)),
     }
-    speed = alternate({"runs": lambda: float(draw_runs(TEST, LAW, P_PHI, FEW).tau.size), **works}, ROUNDS)
+    speed = alternate({"runs": lambda: float(draw_runs(Setting(TEST, LAW, P_PHI), FEW).tau.size), **works}, ROUNDS)
     needed, asked = _runs_needed(), {"mean": "the mean", "law": "a tail of 1 %", "profile": "delta at epsilon"}
     found = {}
     for name, runs in needed.items():

@@ -15,6 +15,7 @@ import numpy as np
 from benchmarks.measure import EPSILON, LAW, P_PHI, TEST, Ratio, Ratios, alternate
 from dpsmc_audit.audits.picture import BATCH
 from dpsmc_audit.mechanisms import Exponential
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks.exact import exit_law
 from dpsmc_audit.walks.laws import _exact_law, exact_law
@@ -69,21 +70,26 @@ def _sums(pairs: int, draws: int) -> None:
         pair_sums(TEST, P_PHI, excess, pairs, (1,), seed=1, max_steps=10**7)
 
 
-def _law(test: Sprt, law: Exponential, entry: int = 0) -> object:
+def _law(setting: Setting, entry: int = 0) -> object:
     _exact_law.cache_clear()
-    return exact_law(test, law, P_PHI, {entry: 1} if entry else None)
+    return exact_law(setting, {entry: 1} if entry else None)
 
 
-def _at(delta: float, epsilon: float) -> tuple[Sprt, Exponential]:
+def _at(delta: float, epsilon: float) -> Setting:
     test = Sprt(0.73, delta, 0.01)
-    return test, Exponential.private(test, epsilon)
+    return Setting(test, Exponential.private(test, epsilon), P_PHI)
 
 
 def growth_ratios() -> Ratios:
     """Slopes in every size that a user chooses."""
     epsilons, deltas = 1.0 / np.geomspace(0.1, 0.002, 6), 1.0 / np.geomspace(0.08, 0.005, 6)
     studies: dict[str, tuple[str, Work, Iterable[float], float | None]] = {
-        "runs": ("runs by jumps", lambda x: draw_runs(TEST, LAW, P_PHI, int(x)), 2.0 ** np.arange(14, 21), 1.1),
+        "runs": (
+            "runs by jumps",
+            lambda x: draw_runs(Setting(TEST, LAW, P_PHI), int(x)),
+            2.0 ** np.arange(14, 21),
+            1.1,
+        ),
         "pairs": (
             "one pass over pairs, 10^4 draws of L",
             lambda x: _sums(int(x), 10_000),
@@ -91,34 +97,39 @@ def growth_ratios() -> Ratios:
             1.1,
         ),
         "draws": ("draws of L on 500 pairs", lambda x: _sums(500, int(x)), 4.0 ** np.arange(5, 11), 1.15),
-        "entry": ("exact law with entry n given", lambda x: _law(TEST, LAW, int(x)), 2.0 ** np.arange(4, 11), None),
+        "entry": (
+            "exact law with entry n given",
+            lambda x: _law(Setting(TEST, LAW, P_PHI), int(x)),
+            2.0 ** np.arange(4, 11),
+            None,
+        ),
         "entry_runs": (
             "2^16 runs with entry n given",
-            lambda x: draw_runs(TEST, LAW, P_PHI, 1 << 16, entries=(int(x),)),
+            lambda x: draw_runs(Setting(TEST, LAW, P_PHI), 1 << 16, entries=(int(x),)),
             2.0 ** np.arange(4, 11),
             None,
         ),
         "inverse_epsilon": (
             "2^16 runs by jumps at this 1/epsilon",
-            lambda x: draw_runs(*_at(0.01, 1.0 / x), P_PHI, 1 << 16),
+            lambda x: draw_runs(_at(0.01, 1.0 / x), 1 << 16),
             epsilons,
             None,
         ),
         "inverse_epsilon_law": (
             "exact law at this 1/epsilon",
-            lambda x: _law(*_at(0.01, 1.0 / x)),
+            lambda x: _law(_at(0.01, 1.0 / x)),
             epsilons,
             None,
         ),
         "inverse_delta": (
             "2^16 runs by jumps at this 1/delta",
-            lambda x: draw_runs(*_at(1.0 / x, EPSILON), P_PHI, 1 << 16),
+            lambda x: draw_runs(_at(1.0 / x, EPSILON), 1 << 16),
             deltas,
             None,
         ),
         "inverse_delta_law": (
             "exact law for fixed bounds at this 1/delta",
-            lambda x: exit_law(_at(1.0 / x, EPSILON)[0], P_PHI, 0.0, {1: 1}),
+            lambda x: exit_law(_at(1.0 / x, EPSILON).test, P_PHI, 0.0, {1: 1}),
             deltas,
             None,
         ),

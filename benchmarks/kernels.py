@@ -11,6 +11,7 @@ import numpy as np
 
 from benchmarks import in_c, plain
 from benchmarks.measure import LAW, P_PHI, TEST, Ratio, Ratios, alternate
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.walks.averages import exact_mean, exact_sd
 from dpsmc_audit.walks.monte_carlo import draw_runs
 
@@ -29,20 +30,23 @@ def _times() -> dict[str, tuple[int, Callable[[int, int], Any]]]:
         "numba, np.random": (1_000, plain.numba_random),
         "numba, own generator": (2_000, plain.numba_generator),
         "C, scalar": (4_000, lambda runs, seed: in_c.scalar_steps(runs, seed)[0]),
-        "suite, steps": (4_000, lambda runs, seed: draw_runs(TEST, LAW, P_PHI, runs, seed=seed, kernel="steps").tau),
+        "suite, steps": (
+            4_000,
+            lambda runs, seed: draw_runs(Setting(TEST, LAW, P_PHI), runs, seed=seed, kernel="steps").tau,
+        ),
         "C, jumps": (MANY, lambda runs, seed: in_c.binomial_jumps(runs, seed)[0]),
-        "suite, jumps": (MANY, lambda runs, seed: draw_runs(TEST, LAW, P_PHI, runs, seed=seed).tau),
+        "suite, jumps": (MANY, lambda runs, seed: draw_runs(Setting(TEST, LAW, P_PHI), runs, seed=seed).tau),
     }
 
 
 def _check(times: dict[str, tuple[int, Callable[[int, int], Any]]]) -> None:
     """All sample the same law (means within five standard errors of the exact one); both jumps make the same runs."""
-    mean, spread = exact_mean(TEST, LAW, P_PHI).value, exact_sd(TEST, LAW, P_PHI).value
+    mean, spread = exact_mean(Setting(TEST, LAW, P_PHI)).value, exact_sd(Setting(TEST, LAW, P_PHI)).value
     for name, (_, draw) in times.items():
         runs = CHECKED.get(name, 40_000)
         assert abs(np.mean(draw(runs, 1)) - mean) < 5 * spread / runs**0.5, f"{name} samples another law"
     tau, decision = in_c.binomial_jumps(40_000, 1)
-    ours = draw_runs(TEST, LAW, P_PHI, 40_000, seed=1)
+    ours = draw_runs(Setting(TEST, LAW, P_PHI), 40_000, seed=1)
     assert np.array_equal(tau, ours.tau), "the two jumps disagree"
     assert np.array_equal(decision, ours.decision), "the two jumps disagree"
 
@@ -59,7 +63,7 @@ def _million() -> Ratio:
     in_c.scalar_steps(100_000, 1)
     tenth = time.thread_time() - started
     started = time.thread_time()
-    draw_runs(TEST, LAW, P_PHI, 1_000_000)
+    draw_runs(Setting(TEST, LAW, P_PHI), 1_000_000)
     return Ratio(
         10 * tenth / (time.thread_time() - started), "10^6 runs by jumps against ten times 10^5 runs in scalar C"
     )

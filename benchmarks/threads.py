@@ -16,6 +16,7 @@ import numpy as np
 from benchmarks.measure import EPSILON, LAW, P_PHI, TEST, Ratio, Ratios
 from dpsmc_audit.audits.expected import audit
 from dpsmc_audit.execution import Execution
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.simulation import simulate
 from dpsmc_audit.walks import monte_carlo
 from dpsmc_audit.walks.monte_carlo import MOST_RUNS, walk_arguments
@@ -62,10 +63,10 @@ def thread_ratios() -> Ratios:
     """The results are compared too: threads change none."""
 
     def simulated(execution: Execution) -> object:
-        return simulate(TEST, LAW, P_PHI, RUNS, execution=execution).tally
+        return simulate(Setting(TEST, LAW, P_PHI), RUNS, execution=execution).tally
 
     def audited(execution: Execution) -> object:
-        found = audit(TEST, LAW, P_PHI, EPSILON, pairs=PAIRS, execution=execution)
+        found = audit(Setting(TEST, LAW, P_PHI), EPSILON, pairs=PAIRS, execution=execution)
         return found.verdict, found.histogram.p1.tolist(), found.histogram.p0.tolist()
 
     assert simulated(Execution()) == simulated(TWO), "threads change a simulation"

@@ -19,6 +19,7 @@ _WHERE = {
     "Audit": "audits.expected",
     "audit": "audits.expected",
     "Execution": "execution",
+    "Setting": "setting",
     "Simulation": "simulation",
     "simulate": "simulation",
     "exact_characteristics": "simulation",
@@ -67,6 +68,7 @@ __all__ = [
     "Profile",
     "Sampler",
     "SamplerError",
+    "Setting",
     "Simulation",
     "Sprt",
     "Truncated",
@@ -106,6 +108,7 @@ if TYPE_CHECKING:
     from dpsmc_audit.notions.sequences import oscillating_sequence, read_sequence
     from dpsmc_audit.profiles import Profile, privacy_profile
     from dpsmc_audit.report.files import load_results
+    from dpsmc_audit.setting import Setting
     from dpsmc_audit.simulation import Simulation, exact_characteristics, simulate
     from dpsmc_audit.sprt import ParameterError, Sprt
     from dpsmc_audit.walks.averages import exact_error, exact_mean, exact_sd, worst_errors

@@ -21,6 +21,7 @@ from dpsmc_audit.keys import Keys, key_of, keys_of, paths
 from dpsmc_audit.mechanisms import Mechanism, mechanism_named
 from dpsmc_audit.models.keys import ORDERS, RELATIONS, ModelKeys, read_formula, source_of
 from dpsmc_audit.profiles import check_floor, epsilon_grid
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import ParameterError, Sprt, check_entries, check_probability, in_order, require
 
 if TYPE_CHECKING:
@@ -223,6 +224,10 @@ class Config:
     def law(self) -> Mechanism:
         noise = self.mechanism
         return mechanism_named(noise.name, self.test, self.epsilon, noise.distribution, noise.numbers)
+
+    @cached_property
+    def setting(self) -> Setting:
+        return Setting(self.test, self.law, self.bernoulli)
 
     @property
     def entries(self) -> tuple[int, ...]:

@@ -21,6 +21,7 @@ from dpsmc_audit.evidence.intervals import Interval
 from dpsmc_audit.execution import SERIAL, Execution, accumulate, cut
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.models.sources import Batch, Bits, Source
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.simulation import Simulation, Tally, Total, exact_characteristics
 from dpsmc_audit.sprt import ParameterError, Sprt, require
 from dpsmc_audit.walks.averages import exact_mean
@@ -184,7 +185,7 @@ def simulate_model(
     total, here = Total(), replace(execution, backend="serial", address=None)
     accumulate(work, lambda done: cut(runs, execution.size(BLOCK), done), total, here, "runs")
     p_phi = 1.0 - found.p_phi if negated else found.p_phi
-    exact = exact_characteristics(test, mechanism, p_phi)
+    exact = exact_characteristics(Setting(test, mechanism, p_phi))
     simulation = Simulation(test, mechanism, p_phi, total.tally, confidence, exact, 0.0)
     ends = _exact_between(test, mechanism, found.p_phi_ci, negated)
     return ModelSimulation(simulation, found, ends, streams.seconds_per_sample)
@@ -196,7 +197,7 @@ def _exact_between(test: Sprt, mechanism: Mechanism, ends: Interval, negated: bo
     if low <= test.p <= high:
         return None
     try:
-        means = sorted(exact_mean(test, mechanism, p_phi).value for p_phi in (low, high))
+        means = sorted(exact_mean(Setting(test, mechanism, p_phi)).value for p_phi in (low, high))
     except ParameterError:
         return None
     return means[0], means[1]

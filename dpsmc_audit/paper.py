@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from dpsmc_audit.mechanisms import Exponential, Mechanism
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks.averages import exact_mean, exact_sd
 
@@ -40,7 +41,7 @@ TABLE1: dict[tuple[float, float, float], PaperRow] = {
 """Keyed by (alpha, delta, epsilon)."""
 
 
-def compare(test: Sprt, mechanism: Mechanism, p_phi: float, epsilon: float) -> dict[str, float | None]:
+def compare(setting: Setting, epsilon: float) -> dict[str, float | None]:
     """The paper's row for these parameters and its distance from the exact mean; None where the paper has no such row.
 
     The distance is in standard errors of the paper's own 10^4 runs (exactly known: sd of tau / 100), beyond what
@@ -49,16 +50,17 @@ def compare(test: Sprt, mechanism: Mechanism, p_phi: float, epsilon: float) -> d
     Examples
     --------
     >>> test = Sprt(p=0.73, delta=0.01, alpha=0.05)
-    >>> row = compare(test, Exponential.private(test, 0.01), 0.84, 0.01)
+    >>> row = compare(Setting(test, Exponential.private(test, 0.01), 0.84), 0.01)
     >>> row["paper_samples"], round(row["distance"], 1)
     (1120.0, -5.4)
     """
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     row = TABLE1.get((test.alpha, test.delta, epsilon))
     same = test.p == P and p_phi == P_PHI and test.fp == test.fn == test.alpha and isinstance(mechanism, Exponential)
     if row is None or not same:
         return {"paper_samples": None, "paper_halfwidth": None, "distance": None}
-    gap = row.samples - exact_mean(test, mechanism, p_phi).value
-    standard_error = exact_sd(test, mechanism, p_phi).value / math.sqrt(RUNS)
+    gap = row.samples - exact_mean(setting).value
+    standard_error = exact_sd(setting).value / math.sqrt(RUNS)
     distance = math.copysign(max(abs(gap) - ROUNDING, 0.0) / standard_error, gap)
     return {"paper_samples": row.samples, "paper_halfwidth": row.samples_halfwidth, "distance": distance}
 

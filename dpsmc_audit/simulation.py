@@ -13,6 +13,7 @@ from dpsmc_audit.checkpoints import Saved
 from dpsmc_audit.evidence.intervals import Interval, check_confidence, clopper_pearson, mean_interval
 from dpsmc_audit.execution import SERIAL, Execution, accumulate, cut
 from dpsmc_audit.mechanisms import Mechanism
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks.averages import WorstErrors, exact_error, exact_mean, worst_errors
 from dpsmc_audit.walks.exact import Exact
@@ -157,32 +158,28 @@ class Simulation:
         }
 
 
-def exact_characteristics(test: Sprt, mechanism: Mechanism, p_phi: float) -> Characteristics:
+def exact_characteristics(setting: Setting) -> Characteristics:
     """Everything known of the test without sampling.
 
     Examples
     --------
     >>> from dpsmc_audit.mechanisms import Exponential
     >>> test = Sprt(p=0.73, delta=0.03, alpha=0.05)
-    >>> known = exact_characteristics(test, Exponential.private(test, epsilon=0.05), p_phi=0.84)
+    >>> known = exact_characteristics(Setting(test, Exponential.private(test, epsilon=0.05), 0.84))
     >>> round(known.samples.value, 2), round(known.worst.fp.value, 4)
     (272.4, 0.0066)
     """
-    samples, error = exact_mean(test, mechanism, p_phi), exact_error(test, mechanism, p_phi)
-    return Characteristics(samples, error, worst_errors(test, mechanism))
+    samples, error = exact_mean(setting), exact_error(setting)
+    return Characteristics(samples, error, worst_errors(setting.test, setting.mechanism))
 
 
-def _block(
-    test: Sprt, mechanism: Mechanism, p_phi: float, seed: int, max_steps: int, kernel: Kernel, first: int, count: int
-) -> Tally:
+def _block(setting: Setting, seed: int, max_steps: int, kernel: Kernel, first: int, count: int) -> Tally:
     """Runs first, ..., first + count - 1, wherever this is called."""
-    return Tally.of(draw_block(test, mechanism, p_phi, first, count, seed=seed, max_steps=max_steps, kernel=kernel))
+    return Tally.of(draw_block(setting, first, count, seed=seed, max_steps=max_steps, kernel=kernel))
 
 
 def simulate(
-    test: Sprt,
-    mechanism: Mechanism,
-    p_phi: float,
+    setting: Setting,
     runs: int = 10_000,
     *,
     seed: int = 1,
@@ -199,19 +196,20 @@ def simulate(
     --------
     >>> from dpsmc_audit.mechanisms import Exponential
     >>> test = Sprt(p=0.73, delta=0.03, alpha=0.05)
-    >>> result = simulate(test, Exponential.private(test, epsilon=0.05), p_phi=0.84, runs=20_000, seed=3)
+    >>> result = simulate(Setting(test, Exponential.private(test, epsilon=0.05), 0.84), runs=20_000, seed=3)
     >>> result.decision, result.accuracy, round(result.exact.samples.value, 2)
     ('H_null', 1.0, 272.4)
     >>> low, high = result.samples_ci
     >>> low < result.exact.samples.value < high
     True
     """
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     check_confidence(confidence)
     check_runs(p_phi, runs, seed=seed, max_steps=max_steps, kernel=kernel)
-    work = partial(_block, test, mechanism, p_phi, seed, max_steps, kernel)
-    size = execution.size(block_size_for(test, mechanism, p_phi, max_steps))
-    draw_block(test, mechanism, p_phi, 0, 1, seed=seed, max_steps=1, kernel=kernel)  # compiled before the clock starts
+    work = partial(_block, setting, seed, max_steps, kernel)
+    size = execution.size(block_size_for(setting, max_steps))
+    draw_block(setting, 0, 1, seed=seed, max_steps=1, kernel=kernel)  # compiled before the clock starts
     total, started = Total(), time.perf_counter()
     accumulate(work, lambda done: cut(runs, size, done), total, execution, "runs")
-    seconds, exact = time.perf_counter() - started + execution.spent, exact_characteristics(test, mechanism, p_phi)
+    seconds, exact = time.perf_counter() - started + execution.spent, exact_characteristics(setting)
     return Simulation(test, mechanism, p_phi, total.tally, confidence, exact, seconds)

@@ -114,7 +114,7 @@ def _simulate(config: Config, folder: Path, execution: Execution) -> dict[str, A
     if not config.known:
         return _simulate_model(config, execution)
     if config.engine.name == "exact":
-        result = exact_characteristics(config.test, config.law, config.bernoulli).as_dict()
+        result = exact_characteristics(config.setting).as_dict()
     else:
         from dpsmc_audit.report.progress import progress
 
@@ -122,10 +122,10 @@ def _simulate(config: Config, folder: Path, execution: Execution) -> dict[str, A
         numbers["kernel"] = cast(Kernel, config.engine.kernel)
         with progress("runs", config.runs) as advance:
             told = replace(execution, progress=advance)
-            found = simulate(config.test, config.law, config.bernoulli, config.runs, **numbers, execution=told)
+            found = simulate(config.setting, config.runs, **numbers, execution=told)
         result = found.as_dict()
     if config.study == "table1":
-        result |= paper.compare(config.test, config.law, config.bernoulli, config.epsilon)
+        result |= paper.compare(config.setting, config.epsilon)
     return result
 
 
@@ -195,7 +195,10 @@ def _black_box(config: Config, folder: Path, execution: Execution) -> dict[str, 
 
 def _price(config: Config) -> dict[str, Any]:
     """What the mechanism costs: mean samples at p_phi, and the larger of its two errors where the hypotheses begin."""
-    samples, worst = exact_mean(config.test, config.law, config.bernoulli), worst_errors(config.test, config.law)
+    samples, worst = (
+        exact_mean(config.setting),
+        worst_errors(config.test, config.law),
+    )
     return {"samples_exact": samples.value, "fp_worst": worst.fp.value, "fn_worst": worst.fn.value} | {
         "samples_exact_error": samples.error,
         "fp_worst_error": worst.fp.error,
@@ -206,9 +209,7 @@ def _price(config: Config) -> dict[str, Any]:
 def _asked(config: Config) -> dict[str, Any]:
     """What all audits are told."""
     return {
-        "test": config.test,
-        "mechanism": config.law,
-        "p_phi": config.bernoulli,
+        "setting": config.setting,
         "epsilon": config.epsilon,
         "entry": config.entries,
         "engine": config.engine.name,

@@ -43,6 +43,7 @@ from dpsmc_audit.paper import P_PHI, P
 from dpsmc_audit.profiles import total_variation
 from dpsmc_audit.report.figures import save
 from dpsmc_audit.report.style import DARK_BLUE, RED, new_figure, tidy
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.ties import best_of, exceeds
 from dpsmc_audit.walks.monte_carlo import Runs, derived, draw_runs
@@ -164,7 +165,9 @@ def simulated_attack(mechanism: Mechanism, law: MarginalLaw, early: Early, runs:
     ones = int(np.random.default_rng(seed).binomial(runs, 0.5))
     right, seen = 0, [0, 0]
     for bit, count in ((1, ones), (0, runs - ones)):
-        drawn = draw_runs(TEST, mechanism, P_PHI, count, seed=int(derived(seed, 100 + bit)), entries=ENTRIES, bit=bit)
+        drawn = draw_runs(
+            Setting(TEST, mechanism, P_PHI), count, seed=int(derived(seed, 100 + bit)), entries=ENTRIES, bit=bit
+        )
         right += int(np.sum(guesses(law, drawn) == bit))
         seen[bit] = int(
             np.sum((drawn.tau <= early.last) & (True if early.side is None else drawn.decision == early.side))
@@ -181,7 +184,7 @@ def guesses(law: MarginalLaw, drawn: Runs) -> NDArray[np.int64]:
 
 
 def marginal(mechanism: Mechanism, epsilon: float, runs: int = RUNS) -> Row:
-    law = marginal_law(TEST, mechanism, P_PHI, ENTRIES)
+    law = marginal_law(Setting(TEST, mechanism, P_PHI), ENTRIES)
     value = total_variation(law.p1.ravel(), law.p0.ravel())
     early = surest_early(law.p1, law.p0)
     low, high = (replaced.posterior for replaced in _shifted(early, law.error))
@@ -225,7 +228,7 @@ def informed(mechanism: Mechanism, epsilon: float, sequences: int = SEQUENCES) -
     """Means over sequences of the advantage, and of the posterior after a stop that is early for the sequence."""
     numbers = np.empty((4, sequences))
     for path in range(sequences):
-        law = draw_pair(TEST, mechanism, P_PHI, path, ENTRIES, seed=SEED)
+        law = draw_pair(Setting(TEST, mechanism, P_PHI), path, ENTRIES, seed=SEED)
         early = informed_early(law)
         numbers[:, path] = law.total_variation, early.posterior, early.p1, early.p0
     apart, sure = (bounded_mean(np.clip(values, 0.0, 1.0), CONFIDENCE) for values in numbers[:2])
@@ -251,7 +254,7 @@ def crossings() -> tuple[FloatArray, FloatArray]:
     many averages as matter: beyond the last one every bin is likelier with x_1 = 0, and all are one event.
     """
     probe = Laplace(center=20.0, scale=10.0)
-    law = expected_law(TEST, probe, P_PHI, ENTRIES, bin_width=1, upto=0.1)
+    law = expected_law(Setting(TEST, probe, P_PHI), ENTRIES, bin_width=1, upto=0.1)
     tails = law.tail_1[:-MARGIN], law.tail_0[:-MARGIN]
     one, zero = (np.where(tail < 1.0, probe.quantile(1.0 - tail), -math.inf) for tail in tails)
     return one, zero

@@ -35,6 +35,7 @@ from dpsmc_audit.notions.marginal import MarginalLaw, marginal_law
 from dpsmc_audit.paper import P_PHI, P
 from dpsmc_audit.report.figures import save
 from dpsmc_audit.report.style import DARK_BLUE, GREEN, GREY, RED, new_figure, tidy
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 
 TOP = Path(__file__).parent.parent
@@ -82,7 +83,7 @@ def one_sided(x: int, runs: int, rng: np.random.Generator) -> IntArray:
 @cache
 def _algorithm2_law() -> MarginalLaw:
     test = Sprt(P, delta=0.01, alpha=0.01)
-    return marginal_law(test, Exponential.private(test, 0.01), P_PHI, (1,))
+    return marginal_law(Setting(test, Exponential.private(test, 0.01), P_PHI), (1,))
 
 
 def algorithm2(x: int, runs: int, rng: np.random.Generator) -> IntArray:

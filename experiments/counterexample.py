@@ -25,6 +25,7 @@ from dpsmc_audit.notions.sequences import oscillating_sequence
 from dpsmc_audit.paper import P_PHI, P
 from dpsmc_audit.report.figures import save
 from dpsmc_audit.report.style import BLUE, DARK_BLUE, GREY, RED, new_figure, tidy
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 
 TOP = Path(__file__).parent.parent
@@ -154,7 +155,9 @@ def random_sequences() -> list[Row]:
     """For comparison: what the same observer learns from random sequences."""
     test, rows = Sprt(P, 0.01, 0.01), []
     for epsilon in EPSILONS:
-        found = average(test, Exponential.private(test, epsilon), P_PHI, [1], 1000, np.array([epsilon]), seed=1)
+        found = average(
+            Setting(test, Exponential.private(test, epsilon), P_PHI), [1], 1000, np.array([epsilon]), seed=1
+        )
         for quantity, mean in (("total variation", found.total_variation), ("revealed, x_n = 1", found.reveal_1)):
             rows.append(row("d: random sequences, mean of 1000", quantity, mean.mean, test, epsilon))
     return rows

@@ -36,6 +36,7 @@ from dpsmc_audit.notions.informed import given_sequence, lowest_record
 from dpsmc_audit.notions.sequences import oscillating_sequence
 from dpsmc_audit.report.figures import save
 from dpsmc_audit.report.style import DARK_BLUE, GREY, RED, new_figure, tidy
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.ties import best_of, ranked
 from dpsmc_audit.walks.averages import exact_mean, worst_errors
@@ -246,7 +247,7 @@ def barrier_row(name: str, test: Sprt, mechanism: Mechanism, runs: int = RUNS) -
     found = audited(BarrierOnSequence(test, mechanism, bits, 1), runs)
     worst = worst_errors(test, mechanism)
     numbers = {
-        "samples": exact_mean(test, mechanism, MU1).value,
+        "samples": exact_mean(Setting(test, mechanism, MU1)).value,
         "error": max(worst.fp.value, worst.fn.value),
     }
     return row(name, said, ratios[0], ratios[1], found, **numbers)

@@ -12,6 +12,7 @@ from dpsmc_audit import Exponential, Sprt, audit
 from dpsmc_audit.paper import P_PHI, P
 from dpsmc_audit.report.figures import audit_figure, save
 from dpsmc_audit.report.tables import columns_csv
+from dpsmc_audit.setting import Setting
 
 TOP = Path(__file__).parent.parent
 EPSILON = 0.01
@@ -19,7 +20,9 @@ EPSILON = 0.01
 
 def main() -> None:
     test = Sprt(P, delta=0.01, alpha=0.01)
-    found = audit(test, Exponential.private(test, EPSILON), P_PHI, EPSILON, entry=1, pairs=500, draws=10_000, seed=1)
+    found = audit(
+        Setting(test, Exponential.private(test, EPSILON), P_PHI), EPSILON, entry=1, pairs=500, draws=10_000, seed=1
+    )
     (TOP / "experiments" / "results" / "figure1.csv").write_text(columns_csv(found.histogram), encoding="utf-8")
     save(audit_figure(found), TOP / "figures" / "figure1")
     print(found.sentence)

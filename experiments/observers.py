@@ -24,6 +24,7 @@ from dpsmc_audit.mechanisms import MECHANISMS
 from dpsmc_audit.paper import P_PHI, P
 from dpsmc_audit.report.figures import save, sweep_figure
 from dpsmc_audit.report.style import new_figure, tidy
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.walks.averages import exact_mean, worst_errors
 from experiments.sensitivity import LOOKS, TEST
 
@@ -41,10 +42,10 @@ TITLES = {
 def audited(name: str, notion: str) -> Audit | MarginalAudit | InformedAudit:
     mechanism, grid = MECHANISMS[name].private(TEST, EPSILON), EPSILONS.tolist()
     if notion == "expected":
-        return audit(TEST, mechanism, P_PHI, EPSILON, engine="exact", epsilons=grid)
+        return audit(Setting(TEST, mechanism, P_PHI), EPSILON, engine="exact", epsilons=grid)
     if notion == "marginal":
-        return audit_marginal(TEST, mechanism, P_PHI, EPSILON, engine="exact", epsilons=grid)
-    return audit_informed(TEST, mechanism, P_PHI, EPSILON, sequences=SEQUENCES, seed=1, epsilons=grid)
+        return audit_marginal(Setting(TEST, mechanism, P_PHI), EPSILON, engine="exact", epsilons=grid)
+    return audit_informed(Setting(TEST, mechanism, P_PHI), EPSILON, sequences=SEQUENCES, seed=1, epsilons=grid)
 
 
 def rows_of(name: str, notion: str) -> tuple[dict[str, Any], pd.DataFrame]:
@@ -55,7 +56,7 @@ def rows_of(name: str, notion: str) -> tuple[dict[str, Any], pd.DataFrame]:
         "mechanism": name,
         "notion": notion,
         "epsilon": EPSILON,
-        "samples_exact": exact_mean(TEST, mechanism, P_PHI).value,
+        "samples_exact": exact_mean(Setting(TEST, mechanism, P_PHI)).value,
         "fp_worst": worst.fp.value,
         "fn_worst": worst.fn.value,
         "verdict": judged.verdict.verdict,

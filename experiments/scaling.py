@@ -22,6 +22,7 @@ from dpsmc_audit.evidence.bounds import shows
 from dpsmc_audit.mechanisms import Exponential
 from dpsmc_audit.notions.marginal import _block, marginal_law
 from dpsmc_audit.paper import P_PHI, P
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.ties import ranked
 from dpsmc_audit.walks.averages import exact_mean
@@ -38,7 +39,7 @@ JUDGED = 0.6
 
 def runs_needed(epsilon: float, confidence: float = 0.99) -> tuple[int, str, float, float]:
     """Runs of either member, the event, and its two probabilities."""
-    law = marginal_law(TEST, Exponential.private(TEST, epsilon), P_PHI, (1,))
+    law = marginal_law(Setting(TEST, Exponential.private(TEST, epsilon), P_PHI), (1,))
     one, zero = np.cumsum(law.p1.sum(axis=0)), np.cumsum(law.p0.sum(axis=0))
     gain = one - np.exp(epsilon) * zero
     # about as many runs as make the gain four of its standard deviations
@@ -61,11 +62,11 @@ def _runs_for(likely: float, other: float, epsilon: float, confidence: float) ->
 def cost(epsilon: float) -> tuple[float, int]:
     """Nanoseconds for a run of either member, and bytes that a block of runs sends."""
     law = Exponential.private(TEST, epsilon)
-    size = min(block_size_for(TEST, law, P_PHI, 10**7), MOST_RUNS)
+    size = min(block_size_for(Setting(TEST, law, P_PHI), 10**7), MOST_RUNS)
     best = np.inf
     for first in range(0, 6 * size, size):
         begun = time.thread_time()
-        block = _block(TEST, law, P_PHI, (1,), 1, 10**7, False, first, size)
+        block = _block(Setting(TEST, law, P_PHI), (1,), 1, 10**7, False, first, size)
         best = min(best, time.thread_time() - begun)
     return best / (2 * size) * 1e9, len(pickle.dumps(block))
 
@@ -73,7 +74,7 @@ def cost(epsilon: float) -> tuple[float, int]:
 def row(epsilon: float) -> dict[str, Any]:
     runs, event, p1, p0 = runs_needed(epsilon)
     nanoseconds, sent = cost(epsilon)
-    samples = exact_mean(TEST, Exponential.private(TEST, epsilon), P_PHI).value
+    samples = exact_mean(Setting(TEST, Exponential.private(TEST, epsilon), P_PHI)).value
     return {
         "epsilon": epsilon, "event": event, "p1": p1, "p0": p0, "runs": runs, "samples": samples,
         "nanoseconds_per_run": nanoseconds, "bytes_per_block": sent,

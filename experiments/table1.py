@@ -14,6 +14,7 @@ from dpsmc_audit import Exponential, Sprt, exact_sd, simulate
 from dpsmc_audit.paper import P_PHI, RUNS, TABLE1, P, compare
 from dpsmc_audit.report.figures import save
 from dpsmc_audit.report.style import DARK_BLUE, RED, new_figure, tidy
+from dpsmc_audit.setting import Setting
 
 TOP = Path(__file__).parent.parent
 
@@ -23,7 +24,7 @@ def table() -> pd.DataFrame:
     for (alpha, delta, epsilon), published in TABLE1.items():
         test = Sprt(P, delta, alpha)
         law = Exponential.private(test, epsilon)
-        result = simulate(test, law, P_PHI, RUNS, seed=1)
+        result = simulate(Setting(test, law, P_PHI), RUNS, seed=1)
         low, high = result.samples_ci or (float("nan"), float("nan"))
         exact = result.exact
         rows.append(
@@ -36,10 +37,10 @@ def table() -> pd.DataFrame:
                 "samples_high": high,
                 "samples_exact": exact.samples.value,
                 "samples_exact_error": exact.samples.error,
-                "sd_exact": exact_sd(test, law, P_PHI).value,
+                "sd_exact": exact_sd(Setting(test, law, P_PHI)).value,
                 "paper_samples": published.samples,
                 "paper_halfwidth": published.samples_halfwidth,
-                "distance": compare(test, law, P_PHI, epsilon)["distance"],
+                "distance": compare(Setting(test, law, P_PHI), epsilon)["distance"],
                 "error_exact": exact.error.value,
                 "fp_worst": exact.worst.fp.value,
                 "fn_worst": exact.worst.fn.value,

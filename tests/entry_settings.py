@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsmc_audit.mechanisms import Exponential, Laplace, Law, Mechanism, NoNoise, Truncated
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 from tests.plain_law import lattice_ends, quantile_ends
 
@@ -16,18 +17,16 @@ _RATIOS = ((1, 1), (1, 2), (2, 1), (2, 3), (3, 1), (3, 5))
 
 
 @dataclass(frozen=True)
-class Setting:
-    test: Sprt
-    mechanism: Mechanism
-    p_phi: float
+class Forced:
+    setting: Setting
     forced: dict[int, int]
     ends: np.ndarray
 
     def __str__(self) -> str:
-        return f"{self.test} {self.mechanism} p_phi={self.p_phi:.4f} forced={self.forced}"
+        return f"{self.setting} forced={self.forced}"
 
 
-def random_setting(number: int, *, exponential: bool = False) -> Setting:
+def random_setting(number: int, *, exponential: bool = False) -> Forced:
     """The setting of this number, the same on every machine.
 
     With `exponential` noise only, the walk also drifts faster and the bounds are further apart: without entries the far
@@ -48,7 +47,7 @@ def random_setting(number: int, *, exponential: bool = False) -> Setting:
     mechanism = _mechanism(rng, test, exponential)
     unit = test.s_plus / ratio[0]
     ends = lattice_ends(test, mechanism, unit) if whole else quantile_ends(test, mechanism, 1500)
-    return Setting(test, mechanism, p_phi, _entries(rng, test, p_phi), ends)
+    return Forced(Setting(test, mechanism, p_phi), _entries(rng, test, p_phi), ends)
 
 
 def _p_of_ratio(delta: float, ratio: tuple[int, int]) -> float | None:

@@ -14,9 +14,10 @@ from dpsmc_audit.audits.marginal import audit_marginal
 from dpsmc_audit.mechanisms import Exponential, Mechanism
 from dpsmc_audit.profiles import epsilon_grid
 from dpsmc_audit.report.files import write_json, write_text
-from dpsmc_audit.report.other_observers import Setting, observers_csv, other_profiles
+from dpsmc_audit.report.other_observers import Case, observers_csv, other_profiles
 from dpsmc_audit.report.page_audit import OBSERVERS_CSV, audit_page
 from dpsmc_audit.report.tables import columns_csv, flatten
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 
 EPSILON, P_PHI = 0.1, 0.84
@@ -51,7 +52,7 @@ def expected(folder: Path, engine: Any = "exact", mechanism: Mechanism = LAW, **
     """Definition 3."""
     epsilon = changed.get("epsilon", EPSILON)
     numbers: dict[str, Any] = {"engine": engine, "bin_width": changed.get("bin_width", 20)}
-    found = audit(TEST, mechanism, P_PHI, epsilon, draws=200, pairs=changed.get("pairs", 200), **numbers)
+    found = audit(Setting(TEST, mechanism, P_PHI), epsilon, draws=200, pairs=changed.get("pairs", 200), **numbers)
     return _written(folder, found, parameters("expected", engine, **changed))
 
 
@@ -59,14 +60,14 @@ def marginal(folder: Path, engine: Any = "exact", mechanism: Mechanism = LAW, **
     """One released result."""
     epsilon, options = changed.get("epsilon", EPSILON), {"pairs": 20, "bin_width": 20, "entry": changed.get("entry", 1)}
     options |= {name: changed[name] for name in ("runs", "method") if name in changed}
-    found = audit_marginal(TEST, mechanism, P_PHI, epsilon, engine=engine, **options)
+    found = audit_marginal(Setting(TEST, mechanism, P_PHI), epsilon, engine=engine, **options)
     return _written(folder, found, parameters("marginal", engine, **changed))
 
 
 def informed(folder: Path, bits: Any = None, mechanism: Mechanism = LAW, **changed: Any) -> dict[str, Any]:
     """All other samples known: a given sequence, or ten drawn ones."""
     epsilon, entry = changed.get("epsilon", EPSILON), changed.get("entry", 1)
-    found = audit_informed(TEST, mechanism, P_PHI, epsilon, sequence=bits, sequences=10, entry=entry)
+    found = audit_informed(Setting(TEST, mechanism, P_PHI), epsilon, sequence=bits, sequences=10, entry=entry)
     return _written(folder, found, parameters("informed", "monte_carlo", **changed))
 
 
@@ -90,8 +91,8 @@ def sampler(
 def write_observers(folder: Path, audited: str, mechanism: Mechanism = LAW) -> dict[str, str]:
     """The curves of the other observers; the reasons of those left out."""
     grid = epsilon_grid(EPSILON)
-    setting = Setting(TEST, mechanism, P_PHI, (1,), 20, grid, 1, 10**6, 0.01)
-    found, left_out = other_profiles(setting, audited)
+    case = Case(Setting(TEST, mechanism, P_PHI), (1,), 20, grid, 1, 10**6, 0.01)
+    found, left_out = other_profiles(case, audited)
     write_text(folder / OBSERVERS_CSV, observers_csv(found))
     return left_out
 

@@ -11,6 +11,7 @@ import pytest
 from benchmarks import in_c, page, plain, results, verdicts
 from benchmarks.__main__ import PARTS
 from benchmarks.measure import LAW, P_PHI, TEST, Ratio
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.walks.averages import exact_mean, exact_sd
 from dpsmc_audit.walks.monte_carlo import draw_runs
 
@@ -69,14 +70,14 @@ def test_parts_are_functions() -> None:
 @pytest.mark.skipif(in_c.compiler() is None, reason="no C compiler")
 def test_the_jumps_in_c_are_those_of_the_kernel() -> None:
     tau, decision = in_c.binomial_jumps(2000, seed=7)
-    drawn = draw_runs(TEST, LAW, P_PHI, 2000, seed=7)
+    drawn = draw_runs(Setting(TEST, LAW, P_PHI), 2000, seed=7)
     assert np.array_equal(tau, drawn.tau)
     assert np.array_equal(decision, drawn.decision)
 
 
 def test_numpy_and_python_sample_the_same_law() -> None:
     """Means within five standard errors of the exact one."""
-    mean, spread = exact_mean(TEST, LAW, P_PHI).value, exact_sd(TEST, LAW, P_PHI).value
+    mean, spread = exact_mean(Setting(TEST, LAW, P_PHI)).value, exact_sd(Setting(TEST, LAW, P_PHI)).value
     for draw, runs in ((plain.pure_python, 200), (plain.numpy_blocks, 2000)):
         assert abs(np.mean(draw(runs, 3)) - mean) < 5 * spread / runs**0.5
 

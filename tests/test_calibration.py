@@ -6,6 +6,7 @@ from hypothesis import given, settings
 
 from dpsmc_audit.audits.expected import audit
 from dpsmc_audit.mechanisms import Laplace, Truncated
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import ParameterError, Sprt
 from dpsmc_audit.walks.averages import exact_mean, worst_errors
 from dpsmc_audit.walks.laws import exact_law
@@ -20,7 +21,7 @@ def test_laplace_at_the_papers_parameters() -> None:
     """Bound, price and errors, the errors by two exact ways: a bracket over L, and the law of (tau, o)."""
     law = Laplace.private(PAPER, 0.01)
     assert PAPER.b_up + law.center == pytest.approx(34.15, abs=0.05)
-    assert exact_mean(PAPER, law, 0.84).value == pytest.approx(3078, abs=6)
+    assert exact_mean(Setting(PAPER, law, 0.84)).value == pytest.approx(3078, abs=6)
     worst = worst_errors(PAPER, law)
     assert worst.fp.value + worst.fp.error <= 0.01
     assert worst.fn.value + worst.fn.error <= 0.01
@@ -33,7 +34,7 @@ def test_errors_by_the_law_are_those_of_the_bracket(kind: type[Laplace] | type[T
     test = Sprt(0.73, 0.03, 0.05)
     law = kind.private(test, 0.2)
     worst = worst_errors(test, law)
-    above, below = exact_law(test, law, 0.76), exact_law(test, law, 0.70)
+    above, below = exact_law(Setting(test, law, 0.76)), exact_law(Setting(test, law, 0.70))
     assert above.alt.sum() == pytest.approx(worst.fp.value, abs=worst.fp.error + above.scatter)
     assert below.null.sum() == pytest.approx(worst.fn.value, abs=worst.fn.error + below.scatter)
     assert max(above.alt.sum(), below.null.sum()) <= 0.05 + 2e-4
@@ -49,14 +50,14 @@ def test_calibrated_noise_keeps_both_levels(test: Sprt, epsilon: float) -> None:
         assert worst.fp.value + worst.fp.error <= test.fp + 1e-12
         assert worst.fn.value + worst.fn.error <= test.fn + 1e-12
         for p_phi, wrong, level in ((test.p + test.delta, 0, test.fp), (test.p - test.delta, 1, test.fn)):
-            drawn = draw_runs(test, law, p_phi, 4000, seed=3)
+            drawn = draw_runs(Setting(test, law, p_phi), 4000, seed=3)
             assert np.mean(drawn.decision == wrong) <= level + 5 * np.sqrt(level / 4000)
 
 
 @pytest.mark.parametrize(("width", "verdict"), [(140, "certified"), (1, "violated")])
 def test_laplace_keeps_the_papers_definition_at_the_papers_resolution(width: int, verdict: str) -> None:
     """Every log ratio of bins of 140 samples within epsilon; with single samples the first steps show, delta 3.0e-4."""
-    found = audit(PAPER, Laplace.private(PAPER, 0.01), 0.84, 0.01, engine="exact", bin_width=width)
+    found = audit(Setting(PAPER, Laplace.private(PAPER, 0.01), 0.84), 0.01, engine="exact", bin_width=width)
     assert found.verdict.verdict == verdict
     if width == 140:
         known = (found.histogram.p1 + found.histogram.p0) > 1e-8

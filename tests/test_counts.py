@@ -15,6 +15,7 @@ import pytest
 from dpsmc_audit import audit, audit_marginal
 from dpsmc_audit.mechanisms import Exponential
 from dpsmc_audit.notions import informed, marginal
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks import (
     averages,
@@ -78,7 +79,7 @@ def words_of(kernel: Kernel, runs: int, sizes: int = monte_carlo.JUMP_SIZES) -> 
 @pytest.mark.parametrize(("kernel", "runs", "known"), [("jumps", 500, 17.98), ("steps", 20, 185.7)])
 def test_random_words_per_run(kernel: Kernel, runs: int, known: float) -> None:
     taken, outcomes = words_of(kernel, runs)
-    drawn = draw_runs(TEST, LAW, P_PHI, runs, seed=1, kernel=kernel)
+    drawn = draw_runs(Setting(TEST, LAW, P_PHI), runs, seed=1, kernel=kernel)
     assert outcomes == list(zip(drawn.tau.tolist(), drawn.decision.tolist(), strict=True))
     check(taken / runs, known)
 
@@ -131,8 +132,8 @@ def cells(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 
 LAWS: dict[str, tuple[Callable[[], Any], int, int]] = {
     "fixed bounds": (lambda: exact.exit_law(TEST, P_PHI), 109_538, 1),
-    "renewal": (lambda: exact_law(TEST, LAW, P_PHI), 133_515, 2),
-    "marginal": (lambda: marginal.marginal_law(TEST, LAW, P_PHI, (1,)), 353_341, 4),
+    "renewal": (lambda: exact_law(Setting(TEST, LAW, P_PHI)), 133_515, 2),
+    "marginal": (lambda: marginal.marginal_law(Setting(TEST, LAW, P_PHI), (1,)), 353_341, 4),
 }
 
 
@@ -169,13 +170,13 @@ def test_transforms_per_exact_law(monkeypatch: pytest.MonkeyPatch) -> None:
     """One direct convolution at the paper's epsilon; for long laws Newton's few transforms, ten lengths in all."""
     direct, fast = _recorded(monkeypatch)
     laws._exact_law.cache_clear()
-    size = exact_law(TEST, LAW, P_PHI).null.size
+    size = exact_law(Setting(TEST, LAW, P_PHI)).null.size
     assert (len(direct), fast) == (1, [])
     check(direct[0] / size, 523.0)
     laws._exact_law.cache_clear()
     monkeypatch.setattr(renewal, "_DIRECT", 0.0)  # as if the law were long
     monkeypatch.setattr(passage, "_FFT", 1e6)
-    assert exact_law(TEST, LAW, P_PHI).null.size == size
+    assert exact_law(Setting(TEST, LAW, P_PHI)).null.size == size
     assert len(fast) == 12
     check(sum(fast) / size, 9.462)
 
@@ -196,7 +197,7 @@ def test_work_of_a_marginal_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(marginal, "draw_pair", paired)
     for known in REMEMBERED:
         known.cache_clear()
-    audit_marginal(TEST, LAW, P_PHI, EPSILON, runs=3000, pairs=10)
+    audit_marginal(Setting(TEST, LAW, P_PHI), EPSILON, runs=3000, pairs=10)
     assert sum(walks) == 2 * 3000
     assert sequences == list(range(10))
     assert laws._exact_law.cache_info().misses == 2
@@ -216,7 +217,7 @@ def test_work_of_an_expected_audit(monkeypatch: pytest.MonkeyPatch, cells: dict[
 
     monkeypatch.setattr(monte_carlo, "_pairs", one_pass)
     monkeypatch.setattr(monte_carlo, "_pair_times", one_verdict)
-    found = audit(TEST, LAW, P_PHI, EPSILON, pairs=300, draws=2000)
+    found = audit(Setting(TEST, LAW, P_PHI), EPSILON, pairs=300, draws=2000)
     assert (sum(passed), sum(judged)) == (300, 300)
     check(found.steps / 300, 11_477.5)
     assert cells["programmes"] == 31

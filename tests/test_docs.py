@@ -20,6 +20,7 @@ import dpsmc_audit
 from dpsmc_audit import Exponential, NoNoise, Sprt, exact_error, exit_law, marginal_law, worst_errors
 from dpsmc_audit.notions.expected import expected_law
 from dpsmc_audit.paper import P_PHI, TABLE1, P, compare
+from dpsmc_audit.setting import Setting
 from experiments import calibration, dpsprt, figure1, table1
 from tests import test_errata as errata
 from tests.command import Run
@@ -174,7 +175,7 @@ def test_table_1_row_by_row() -> None:
     for (alpha, delta, epsilon), paper in TABLE1.items():
         test = Sprt(P, delta, alpha)
         law = Exponential.private(test, epsilon)
-        distance = compare(test, law, P_PHI, epsilon)["distance"]
+        distance = compare(Setting(test, law, P_PHI), epsilon)["distance"]
         mine = ours[alpha, delta, epsilon]
         assert distance is not None
         made.append(
@@ -184,9 +185,9 @@ def test_table_1_row_by_row() -> None:
                 f"{epsilon:g}",
                 f"{paper.samples:.0f} ± {paper.samples_halfwidth:.0f}",
                 f"{float(mine['samples']):.1f}",
-                f"{dpsmc_audit.exact_mean(test, law, P_PHI).value:.1f}",
+                f"{dpsmc_audit.exact_mean(Setting(test, law, P_PHI)).value:.1f}",
                 f"{distance:+.1f}",
-                f"{exact_error(test, law, P_PHI).value:.2g}",
+                f"{exact_error(Setting(test, law, P_PHI)).value:.2g}",
                 "yes" if abs(distance) < 3 else "no",
             ]
         )
@@ -197,7 +198,7 @@ def test_table_1_row_by_row() -> None:
 def test_figure_1_bin_by_bin() -> None:
     with (figure1.TOP / "experiments" / "results" / "figure1.csv").open() as file:
         sampled = list(csv.DictReader(file))
-    law = expected_law(errata.PAPER, Exponential.private(errata.PAPER, 0.01), P_PHI, (1,), bin_width=140)
+    law = expected_law(Setting(errata.PAPER, Exponential.private(errata.PAPER, 0.01), P_PHI), (1,), bin_width=140)
     one, zero = law.probabilities()
     shown = [row for row in _rows("reproduction.md") if " to " in row[0]]
     for row, mine in zip(shown, sampled, strict=False):
@@ -226,7 +227,7 @@ def _deciding() -> dict[str, list[str]]:
         exit_law(other, p_phi, 0.0, {1: 1}).null_probability - exit_law(other, p_phi, 0.0, {1: 0}).null_probability
         for p_phi in (0.84, 0.76)
     ]
-    gap = expected_law(paper, noise, P_PHI, (1,), bin_width=140).gap
+    gap = expected_law(Setting(paper, noise, P_PHI), (1,), bin_width=140).gap
     coarse = Sprt(0.9, 0.09, 0.1208)
     share = max(
         max(worst.fp.value, worst.fn.value) / alpha
@@ -236,8 +237,8 @@ def _deciding() -> dict[str, list[str]]:
     return {
         "Lemma 2: far": [
             f"{math.exp(-b):.4f}",
-            f"{exact_error(paper, NoNoise(), 0.74).value:.4f}",
-            f"{exact_error(paper, NoNoise(), P_PHI).value:.2g}",
+            f"{exact_error(Setting(paper, NoNoise(), 0.74)).value:.4f}",
+            f"{exact_error(Setting(paper, NoNoise(), P_PHI)).value:.2g}",
         ],
         "Lemma 2: mean": [f"{b * (1 - 2 * math.exp(-b)) / drift:.1f}", f"{free:.1f}"],
         "Lemma 3": [f"{paper.expected_sensitivity(P_PHI):.4f}", f"{zero - one:.4f}", f"{late[1] - late[0]:.3f}"],
@@ -255,7 +256,7 @@ def test_numbers_that_decide_about_lemmas_and_theorems() -> None:
     for name, numbers in _deciding().items():
         (cell,) = [cell for statement, cell in rows.items() if statement.startswith(name)]
         assert re.findall(r"`([^`]+)`", cell) == numbers, name
-    law = marginal_law(errata.PAPER, Exponential.private(errata.PAPER, 0.01), P_PHI, (1,))
+    law = marginal_law(Setting(errata.PAPER, Exponential.private(errata.PAPER, 0.01), P_PHI), (1,))
     told = law.leakage(np.array([0.01]), 0.01)
     text = (TOP / "docs" / "reproduction.md").read_text(encoding="utf-8")
     assert f"`{told.profile.at(0.01):.5f}`" in text

@@ -8,27 +8,29 @@ import pytest
 
 from dpsmc_audit.mechanisms import Exponential
 from dpsmc_audit.notions.marginal import marginal_law
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks.laws import exact_law
 from dpsmc_audit.walks.renewal import renewal
-from tests.entry_settings import Setting, random_setting
+from tests.entry_settings import Forced, random_setting
 from tests.plain_law import compared, lattice_ends, plain_law, quantile_ends
 
 COARSE = Sprt(0.5, 0.2, 0.05)
 ZEROS = dict.fromkeys(range(20, 60), 0)
 
 
-def worst_ratio(setting: Setting) -> float:
+def worst_ratio(case: Forced) -> float:
     """True error over stated error, of the tails, the joint tails, the decision and the sum over all outcomes."""
-    told = setting.test, setting.mechanism, setting.p_phi, setting.forced
-    return compared(exact_law(*told), plain_law(*told, setting.ends)).worst
+    setting, forced = case.setting, case.forced
+    plain = plain_law(setting.test, setting.mechanism, setting.p_phi, forced, case.ends)
+    return compared(exact_law(setting, forced), plain).worst
 
 
 def test_entries_that_lead_across_after_the_first_passage() -> None:
     """Most walks pass the near bound before the forced entries, survive, and are led to the far one by them."""
     law = Exponential.private(COARSE, 0.2)
     exact, plain = (
-        exact_law(COARSE, law, 0.9, ZEROS),
+        exact_law(Setting(COARSE, law, 0.9), ZEROS),
         plain_law(COARSE, law, 0.9, ZEROS, lattice_ends(COARSE, law, COARSE.s_plus)),
     )
     assert plain.alt.sum() == pytest.approx(0.19523, abs=1e-5)
@@ -42,7 +44,7 @@ def test_entries_that_lead_across_after_the_first_passage() -> None:
 def test_the_mirrored_entries_lead_across_as_well() -> None:
     """The walk drifts down, and ones lead it up: every outcome changes its name and nothing else."""
     law = Exponential.private(COARSE, 0.2)
-    exact = exact_law(COARSE, law, 0.1, dict.fromkeys(ZEROS, 1))
+    exact = exact_law(Setting(COARSE, law, 0.1), dict.fromkeys(ZEROS, 1))
     plain = plain_law(COARSE, law, 0.9, ZEROS, lattice_ends(COARSE, law, COARSE.s_plus))
     assert exact.null.sum() == pytest.approx(float(plain.alt.sum()), abs=min(exact.scatter, 0.001))
 
@@ -50,8 +52,8 @@ def test_the_mirrored_entries_lead_across_as_well() -> None:
 def test_a_pair_of_laws_names_the_method_of_the_less_certain() -> None:
     """With ones at the entries the renewal does; with zeros it does not."""
     law = Exponential.private(COARSE, 0.2)
-    assert exact_law(COARSE, law, 0.9, dict.fromkeys(ZEROS, 1)).method == "renewal"
-    assert marginal_law(COARSE, law, 0.9, tuple(ZEROS)).method == "strata"
+    assert exact_law(Setting(COARSE, law, 0.9), dict.fromkeys(ZEROS, 1)).method == "renewal"
+    assert marginal_law(Setting(COARSE, law, 0.9), tuple(ZEROS)).method == "strata"
 
 
 def test_entries_that_make_a_ladder_step_longer_bring_others_into_it() -> None:
@@ -62,7 +64,7 @@ def test_entries_that_make_a_ladder_step_longer_bring_others_into_it() -> None:
     test = Sprt(0.5, 0.025, 0.01)
     law, forced = Exponential.private(test, 0.2), dict.fromkeys(range(150, 220), 0) | dict.fromkeys(range(410, 470), 1)
     exact, plain = (
-        exact_law(test, law, 0.75, forced),
+        exact_law(Setting(test, law, 0.75), forced),
         plain_law(test, law, 0.75, forced, lattice_ends(test, law, test.s_plus)),
     )
     assert exact.method == "renewal"
@@ -100,14 +102,14 @@ def test_single_entries_still_go_by_the_renewal(
     """Of rows of Table 1: no single sample leads a walk across."""
     test = Sprt(0.73, delta, alpha)
     for bit in (0, 1):
-        law = exact_law(test, Exponential.private(test, epsilon), 0.84, dict.fromkeys(entries, bit))
+        law = exact_law(Setting(test, Exponential.private(test, epsilon), 0.84), dict.fromkeys(entries, bit))
         assert law.method == "renewal"
         assert law.error < 3e-5
 
 
 def test_what_entries_may_lead_across_grows_with_those_ahead() -> None:
     """None: less than exp(-h span). Each one ahead of all first passages multiplies it by exp(h s_minus), up to 1."""
-    records = renewal(COARSE, Exponential.private(COARSE, 0.2), 0.9)
+    records = renewal(Setting(COARSE, Exponential.private(COARSE, 0.2), 0.9))
     assert records is not None
     free, survived = records.led_across({}), float(records.survived.sum())
     assert 0 < free <= math.exp(-records.h * records.span) * survived
@@ -123,7 +125,7 @@ def test_few_walks_live_to_see_entries_that_would_lead_them_across() -> None:
     """The bound says six in seven; the renewal leaves out only those walks that fall by the span."""
     test, forced = Sprt(0.5, 0.2, 0.01), dict.fromkeys(range(40, 80), 0)
     law = Exponential.private(test, 0.5)
-    records = renewal(test, law, 0.9)
+    records = renewal(Setting(test, law, 0.9))
     assert records is not None
     assert records.led_across(forced) > 0.8
     found = records.law(forced)

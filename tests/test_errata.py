@@ -9,6 +9,7 @@ import pytest
 
 from dpsmc_audit import Exponential, NoNoise, Sprt, exact_error, exit_law, worst_errors
 from dpsmc_audit.paper import P_PHI, TABLE1, P
+from dpsmc_audit.setting import Setting
 from experiments import counterexample
 
 PAPER = Sprt(P, 0.01, 0.01)
@@ -37,7 +38,7 @@ def test_example_2_goes_on_for_ever_only_at_one_half(p: float, tau: float) -> No
 
 def test_the_far_bound_is_hit_with_the_exponent_of_p_phi() -> None:
     """exp(-B) is right where a hypothesis begins (but for overshoot); at 0.84 it is off by 23 orders of magnitude."""
-    begins, paper = (exact_error(PAPER, NoNoise(), p_phi).value for p_phi in (P + PAPER.delta, P_PHI))
+    begins, paper = (exact_error(Setting(PAPER, NoNoise(), p_phi)).value for p_phi in (P + PAPER.delta, P_PHI))
     assert begins == pytest.approx(math.exp(-PAPER.b_low), rel=0.04)
     assert paper == pytest.approx(math.exp(-PAPER.exponent(P_PHI) * PAPER.b_low), rel=0.5)
     assert paper < 1e-23 * math.exp(-PAPER.b_low)

@@ -14,6 +14,7 @@ from dpsmc_audit.mechanisms import Exponential, Laplace, NoNoise
 from dpsmc_audit.model_simulation import Streams, simulate_model, stop
 from dpsmc_audit.models.sources import Bernoulli
 from dpsmc_audit.paper import TABLE1
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import ParameterError, Sprt
 from dpsmc_audit.walks.laws import exact_law
 from tests.command import Run, result_in, runner
@@ -134,7 +135,7 @@ def test_runs_on_a_model_follow_the_exact_law(negated: bool) -> None:
             outcome = (1, int(rng.integers(2))) if excess <= test.no_room else stop(test, float(excess), counted, 10**6)
             taus.append(outcome[0])
             decisions.append(outcome[1])
-        law = exact_law(test, mechanism, 0.84)
+        law = exact_law(Setting(test, mechanism, 0.84))
         assert chi_square(np.array(taus), np.array(decisions), law.null, law.alt) > 1e-6
 
 
@@ -151,7 +152,7 @@ def test_the_model_is_set_beside_its_exact_mean() -> None:
 def exact_mean_at(test: Sprt, p_phi: float) -> float:
     from dpsmc_audit.walks.averages import exact_mean
 
-    return exact_mean(test, Exponential.private(test, 0.5), p_phi).value
+    return exact_mean(Setting(test, Exponential.private(test, 0.5), p_phi)).value
 
 
 def test_what_was_drawn_before_changes_no_result() -> None:

@@ -28,6 +28,7 @@ from dpsmc_audit.model_simulation import simulate_model
 from dpsmc_audit.models.sources import Bernoulli
 from dpsmc_audit.notions.informed import average
 from dpsmc_audit.notions.marginal import Counts, count_runs
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.simulation import Tally
 from dpsmc_audit.walks.pairs import draw_excess, pair_sums
 
@@ -47,7 +48,7 @@ def _tables(counts: Counts) -> list[Any]:
 
 def _bets(way: Execution) -> Any:
     bets = Anytime(0.15, 0.0, 0.99)
-    counts = count_runs(TEST, LAW, 0.84, (1,), 1500, seed=2, max_steps=10**6, bets=bets, execution=way)
+    counts = count_runs(Setting(TEST, LAW, 0.84), (1,), 1500, seed=2, max_steps=10**6, bets=bets, execution=way)
     return _tables(counts), bets.pairs, bets.capital, bets.rejected
 
 
@@ -58,12 +59,12 @@ def _pairs(way: Execution) -> Any:
 
 
 def _informed(way: Execution) -> Any:
-    found = average(TEST, LAW, 0.84, [1], 23, np.linspace(0, 1, 7), seed=3, max_steps=10**5, execution=way)
+    found = average(Setting(TEST, LAW, 0.84), [1], 23, np.linspace(0, 1, 7), seed=3, max_steps=10**5, execution=way)
     return found.reveal_1, found.reveal_0, found.total_variation, found.profile.delta_1_over_0.tolist(), found.steps
 
 
 def _audit(way: Execution) -> Any:
-    found = audit(PAPER, LONG, 0.84, 0.05, pairs=60, draws=150, bin_width=140, execution=way)
+    found = audit(Setting(PAPER, LONG, 0.84), 0.05, pairs=60, draws=150, bin_width=140, execution=way)
     columns = [
         getattr(found.histogram, name).tolist() for name in ("lo", "p1", "p0", "log_ratio_low", "log_ratio_high")
     ]
@@ -80,12 +81,14 @@ def _black_box(method: str) -> Callable[[Execution], Any]:
 
 
 WORK: dict[str, Callable[[Execution], Any]] = {
-    "simulate": lambda way: simulate(TEST, LAW, 0.84, 900, seed=3, max_steps=300, execution=way).tally,
-    "marginal": lambda way: _tables(count_runs(TEST, LAW, 0.84, (1, 4), 900, seed=3, max_steps=10**6, execution=way)),
+    "simulate": lambda way: simulate(Setting(TEST, LAW, 0.84), 900, seed=3, max_steps=300, execution=way).tally,
+    "marginal": lambda way: _tables(
+        count_runs(Setting(TEST, LAW, 0.84), (1, 4), 900, seed=3, max_steps=10**6, execution=way)
+    ),
     "anytime": _bets,
     "pairs": _pairs,
     "gap": lambda way: support_gap_evidence(
-        TEST, LAW, 0.84, (1,), 240, seed=1, max_steps=10**5, confidence=0.99, execution=way
+        Setting(TEST, LAW, 0.84), (1,), 240, seed=1, max_steps=10**5, confidence=0.99, execution=way
     ),
     "informed": _informed,
     "audit": _audit,
@@ -185,9 +188,9 @@ def test_batches_of_draws_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 
 def test_in_batches_all_but_the_bootstrap_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = audit(PAPER, LONG, 0.84, 0.05, pairs=60, draws=150, bin_width=140)
+    one = audit(Setting(PAPER, LONG, 0.84), 0.05, pairs=60, draws=150, bin_width=140)
     monkeypatch.setattr(expected, "BATCH", 64)
-    three = audit(PAPER, LONG, 0.84, 0.05, pairs=60, draws=150, bin_width=140)
+    three = audit(Setting(PAPER, LONG, 0.84), 0.05, pairs=60, draws=150, bin_width=140)
     for name in ("lo", "hi", "p1", "p0", "log_ratio", "outside"):
         assert getattr(one.histogram, name).tolist() == getattr(three.histogram, name).tolist()
     assert (one.verdict, one.gap, one.by_chance) == (three.verdict, three.gap, three.by_chance)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsmc_audit.mechanisms import Exponential, Laplace, Law, Mechanism, NoNoise, Truncated
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import ParameterError, Sprt
 from dpsmc_audit.walks.averages import exact_error, exact_mean
 from dpsmc_audit.walks.laws import _mixed_law, exact_law
@@ -48,7 +49,7 @@ def test_the_law_is_the_average_over_all_sequences(
     """Against an enumeration that knows neither renewal nor passage nor strata, within the stated error."""
     law = data.draw(mechanisms(test))
     forced = {entry: data.draw(st.integers(0, 1)) for entry in entries}
-    exact, length = exact_law(test, law, p_phi, forced), 10
+    exact, length = exact_law(Setting(test, law, p_phi), forced), 10
     expected = enumerated(test, law, p_phi, forced, length)
     null, alt = (np.pad(side, (0, length))[:length] for side in (exact.null, exact.alt))
     slack = 2 * exact.error + 2e-9
@@ -65,9 +66,9 @@ def test_sampled_and_exact_laws_agree_for_every_mechanism(
     """Chi-square on (tau, o) at level 1e-6 a case, forced entries and coins included, p_phi on either side of p."""
     law, bit = data.draw(mechanisms(test)), data.draw(st.integers(0, 1))
     chosen = tuple(sorted(entries))
-    exact = exact_law(test, law, p_phi, dict.fromkeys(chosen, bit))
+    exact = exact_law(Setting(test, law, p_phi), dict.fromkeys(chosen, bit))
     runs = 20_000 if exact.scatter < 1e-3 else 2_000
-    drawn = draw_runs(test, law, p_phi, runs, seed=13, entries=chosen, bit=bit)
+    drawn = draw_runs(Setting(test, law, p_phi), runs, seed=13, entries=chosen, bit=bit)
     assert chi_square(drawn.tau, drawn.decision, exact.null, exact.alt) > 1e-6
 
 
@@ -79,9 +80,9 @@ def test_sampled_and_exact_laws_agree_for_every_mechanism(
 def test_renewal_and_passage_agree(test: Sprt, epsilon: float, p_phi: float, forced: dict[int, int]) -> None:
     """Two ways that share only the programme for fixed bounds: every P(tau > k) and every P(tau = k, o)."""
     law = Exponential.private(test, epsilon)
-    records = renewal(test, law, p_phi)
+    records = renewal(Setting(test, law, p_phi))
     assert records is not None
-    one, other = records.law(forced), _mixed_law(test, law, p_phi, forced)
+    one, other = records.law(forced), _mixed_law(Setting(test, law, p_phi), forced)
     size = min(one.null.size, other.null.size)
     slack = one.error + other.error
     assert np.max(np.abs(one.survival()[:size] - other.survival()[:size])) <= slack
@@ -96,7 +97,7 @@ def test_entries_that_lead_far_against_the_drift(first: int, last: int, epsilon:
 
     test, forced = Sprt(0.5, 0.1, 0.05), dict.fromkeys(range(first, last + 1), 0)
     law = Exponential.private(test, epsilon)
-    exact = exact_law(test, law, 0.8, forced)
+    exact = exact_law(Setting(test, law, 0.8), forced)
     assert exact.stopped.sum() == pytest.approx(1, abs=1e-6)
     tail = np.zeros(exact.null.size + 1)
     for x in law.quantile((np.arange(3000) + 0.5) / 3000):
@@ -106,7 +107,7 @@ def test_entries_that_lead_far_against_the_drift(first: int, last: int, epsilon:
 
 
 def test_both_decisions_have_the_same_length() -> None:
-    exact = exact_law(Sprt(0.5, 0.11, 0.1), Law.of("uniform", loc=0.0, scale=2.0), 0.37, {1: 1, 2: 1, 3: 1})
+    exact = exact_law(Setting(Sprt(0.5, 0.11, 0.1), Law.of("uniform", loc=0.0, scale=2.0), 0.37), {1: 1, 2: 1, 3: 1})
     assert exact.null.shape == exact.alt.shape
 
 
@@ -115,7 +116,7 @@ def test_both_decisions_have_the_same_length() -> None:
     [(Law.of("pareto", b=0.8, loc=-1.0), False), (Law.of("cauchy"), False), (Law.of("lognorm", s=1.0), True)],
 )
 def test_a_mean_that_does_not_exist_is_infinite(law: Law, finite: bool) -> None:
-    mean = exact_mean(Sprt(0.73, 0.05, 0.05), law, 0.9)
+    mean = exact_mean(Setting(Sprt(0.73, 0.05, 0.05), law, 0.9))
     assert np.isfinite(mean.value) == finite
 
 
@@ -126,7 +127,7 @@ def test_late_entries_by_renewal_are_those_of_many_l(entry: int) -> None:
 
     law = Exponential.private(PAPER, 0.05)
     for bit in (1, 0):
-        exact = exact_law(PAPER, law, 0.84, {entry: bit})
+        exact = exact_law(Setting(PAPER, law, 0.84), {entry: bit})
         assert exact.method == "renewal"
         tail = np.zeros(exact.null.size + 1)
         for x in law.quantile((np.arange(1000) + 0.5) / 1000):
@@ -147,8 +148,8 @@ def test_the_law_has_the_exact_mean_and_error(name: str, p_phi: float) -> None:
         "gamma": Law.of("gamma", a=2.0, scale=1.0),
         "poisson": Law.of("poisson", mu=2.0),
     }
-    exact = exact_law(test, laws[name], p_phi)
-    mean, wrong = exact_mean(test, laws[name], p_phi), exact_error(test, laws[name], p_phi)
+    exact = exact_law(Setting(test, laws[name], p_phi))
+    mean, wrong = exact_mean(Setting(test, laws[name], p_phi)), exact_error(Setting(test, laws[name], p_phi))
     late = exact.mean_error if np.isfinite(exact.mean_error) else exact.error * exact.null.size
     assert exact.mean == pytest.approx(mean.value, abs=mean.error + late)
     side = exact.alt if test.null_is_true(p_phi) else exact.null
@@ -161,7 +162,7 @@ def test_the_law_has_the_exact_mean_and_error(name: str, p_phi: float) -> None:
 def test_certain_samples(data: st.DataObject, test: Sprt, p_phi: float, entries: set[int]) -> None:
     law = data.draw(mechanisms(test))
     forced = {entry: data.draw(st.integers(0, 1)) for entry in entries}
-    exact = exact_law(test, law, p_phi, forced)
+    exact = exact_law(Setting(test, law, p_phi), forced)
     expected = enumerated(test, law, p_phi, forced, 10)
     for side, row in ((exact.null, expected[0]), (exact.alt, expected[1])):
         np.testing.assert_allclose(np.pad(side, (0, 10))[:10], row, atol=1e-9)
@@ -184,7 +185,7 @@ def test_the_renewal_equation_is_solved_either_way(source: list[float], kernel: 
 
 def test_without_drift_the_law_is_refused_where_it_is_too_dear() -> None:
     with pytest.raises(ParameterError, match="drift"):
-        exact_law(PAPER, Exponential.private(PAPER, 0.01), 0.73)
+        exact_law(Setting(PAPER, Exponential.private(PAPER, 0.01), 0.73))
 
 
 @given(sprts(finest=0.08), epsilons, st.floats(0.1, 0.9))
@@ -194,7 +195,7 @@ def test_an_error_that_is_stated_covers_a_finer_law(test: Sprt, epsilon: float, 
     from dpsmc_audit.walks.exact import exit_law
 
     law = Laplace(0.5 * test.step_sum / epsilon, test.step_sum / epsilon)
-    exact = exact_law(test, law, p_phi, {1: 1})
+    exact = exact_law(Setting(test, law, p_phi), {1: 1})
     tail = np.zeros(exact.null.size + 1)
     for x in law.quantile((np.arange(1500) + 0.5) / 1500):
         fixed = np.ones(1) if x <= test.no_room else exit_law(test, p_phi, float(x), {1: 1}).survival()
@@ -206,6 +207,6 @@ def test_an_error_that_is_stated_covers_a_finer_law(test: Sprt, epsilon: float, 
 def test_a_late_entry_leaves_the_renewal_as_it_was() -> None:
     test = Sprt(p=0.73, delta=0.03, alpha=0.05)
     law = Exponential.private(test, 0.05)
-    free, late = exact_law(test, law, 0.84), exact_law(test, law, 0.84, {10**12: 0})
+    free, late = exact_law(Setting(test, law, 0.84)), exact_law(Setting(test, law, 0.84), {10**12: 0})
     assert late.method == "renewal"
     np.testing.assert_allclose(late.stopped, free.stopped, atol=1e-15)

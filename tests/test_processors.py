@@ -18,6 +18,7 @@ from dpsmc_audit.cli import _key
 from dpsmc_audit.config import Config, Named, Noise
 from dpsmc_audit.mechanisms import Exponential, Laplace, Truncated
 from dpsmc_audit.notions.marginal import marginal_law
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.simulation import Tally, Total, simulate
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks import brackets
@@ -112,7 +113,7 @@ def test_an_interval_is_halved_by_a_rule_where_two_matter_the_same() -> None:
 def test_the_same_samples_are_drawn_everywhere(
     kind: type[Laplace] | type[Truncated], epsilon: float, samples: int
 ) -> None:
-    tally = simulate(PAPER, kind.private(PAPER, epsilon), 0.84, 20_000).tally
+    tally = simulate(Setting(PAPER, kind.private(PAPER, epsilon), 0.84), 20_000).tally
     assert (tally.runs, tally.null, tally.samples) == (20_000, 20_000, samples)
 
 
@@ -129,7 +130,7 @@ def test_tables_of_jumps_are_the_same_everywhere(p_phi: float, digest: str) -> N
 @pytest.mark.parametrize(("entry", "name"), [(1, "tau <= 365"), (400, "tau <= 418"), (1000, "tau > 1331")])
 def test_the_best_event_is_the_same_everywhere(entry: int, name: str) -> None:
     """From the thousandth sample on the ratio is exp(-epsilon) for every tail that is late enough."""
-    best = marginal_law(PAPER, Exponential.private(PAPER, 0.01), 0.84, (entry,)).best(0.01)
+    best = marginal_law(Setting(PAPER, Exponential.private(PAPER, 0.01), 0.84), (entry,)).best(0.01)
     assert best is not None
     assert best.name == name
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from dpsmc_audit.mechanisms import Exponential, Laplace, Law, Mechanism, NoNoise, Truncated
 from dpsmc_audit.notions.marginal import MarginalLaw, marginal_law
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import ParameterError, Sprt
 from dpsmc_audit.verify import statement
 from dpsmc_audit.verify.bound import Bound, crossing, proven_bound, ruin, window
@@ -330,7 +331,7 @@ def test_the_decision_is_that_of_the_gamblers_ruin(name: str, delta: float, epsi
     test = Sprt(0.5, delta, 0.05)
     law = NOISE[name].private(test, epsilon)
     for p_phi in (0.5, 0.5 + 0.03 * delta, 0.5 - 0.5 * delta, 0.5 + delta):
-        found, (one, zero) = decision_alone(test, law, p_phi), decided(test, law, p_phi)
+        found, (one, zero) = decision_alone(Setting(test, law, p_phi)), decided(test, law, p_phi)
         assert abs((found.one - found.zero) - (one - zero)) <= found.error < 0.02 * (one - zero) + 2e-9
         assert abs(found.zero - zero) <= found.error_zero
         assert abs(found.delta(epsilon) - by_decision(test, law, p_phi, epsilon)) <= found.delta_error(epsilon)
@@ -340,7 +341,7 @@ def test_the_decision_is_that_of_the_gamblers_ruin(name: str, delta: float, epsi
 def test_the_decision_is_that_of_the_exact_law(law: Mechanism) -> None:
     test = Sprt(0.73, 0.15, 0.05, alpha_fp=0.02)
     for p_phi in (0.58, 0.7, 0.88):
-        found, exact = decision_alone(test, law, p_phi), marginal_law(test, law, p_phi, (1,))
+        found, exact = decision_alone(Setting(test, law, p_phi)), marginal_law(Setting(test, law, p_phi), (1,))
         one, zero = (float(p[0].sum()) for p in (exact.p1, exact.p0))
         assert abs((found.one - found.zero) - (one - zero)) <= found.error + 2.0 * exact.scatter
 
@@ -349,7 +350,7 @@ def test_the_decision_where_one_kind_of_sample_is_rare() -> None:
     """No programme is affordable there: the stated error covers overshoots from nothing to more than a step."""
     test = Sprt(1e-6, 9e-7, 0.01)
     law = Exponential.private(test, 0.05)
-    found = decision_alone(test, law, test.s_minus / test.step_sum)
+    found = decision_alone(Setting(test, law, test.s_minus / test.step_sum))
     wald = [test.step_sum / (test.b_up + test.b_low + 2.0 * law.quantile(np.arange(0.5, 1e5) / 1e5) + over)
             for over in (0.0, test.step_sum)]  # fmt: skip
     assert found.one - found.zero - found.error <= float(wald[1].mean()) < float(wald[0].mean())

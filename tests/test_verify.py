@@ -36,6 +36,7 @@ from dpsmc_audit.models.keys import ModelKeys, source_of
 from dpsmc_audit.models.sources import BATCH, Batch, Bernoulli, SourceError
 from dpsmc_audit.notions.informed import given_sequence
 from dpsmc_audit.notions.marginal import marginal_law
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.verify import noise, release, statement
 from dpsmc_audit.verify import run as once
@@ -149,14 +150,14 @@ def test_a_release_follows_the_exact_law(mechanism: Mechanism) -> None:
     found = [run_once(TEST, mechanism, source, 10**6, entropy) for _ in range(1500)]
     tau = np.array([outcome.tau for outcome in found])
     decision = np.array([outcome.decision == "H_null" for outcome in found]).astype(int)
-    law = exact_law(TEST, mechanism, 0.8)
+    law = exact_law(Setting(TEST, mechanism, 0.8))
     assert chi_square(tau, decision, law.null, law.alt) > 1e-6
 
 
 def test_a_law_that_is_off_would_be_noticed() -> None:
     entropy, mechanism = SeededEntropy(5), Exponential.private(TEST, 0.3)
     found = [run_once(TEST, mechanism, Bernoulli(0.8), 10**6, entropy) for _ in range(1500)]
-    law = exact_law(TEST, Exponential.private(TEST, 0.2), 0.8)
+    law = exact_law(Setting(TEST, Exponential.private(TEST, 0.2), 0.8))
     tau, decision = (np.array(column) for column in zip(*found, strict=True))
     assert chi_square(tau, (decision == "H_null").astype(int), law.null, law.alt) < 1e-6
 
@@ -561,11 +562,13 @@ def test_the_statement_is_the_worst_of_exact_audits() -> None:
     law = Exponential.private(TEST, 0.2)
     said = privacy_statement(TEST, law, 0.2)
     assert said["p_phi_grid"] == list(probabilities(TEST))
-    audits = [audit_marginal(TEST, law, p_phi, epsilon=0.2, engine="exact") for p_phi in probabilities(TEST)[1:-1]]
+    audits = [
+        audit_marginal(Setting(TEST, law, p_phi), epsilon=0.2, engine="exact") for p_phi in probabilities(TEST)[1:-1]
+    ]
     deltas = [found.leakage.profile.at(0.2) for found in audits]
     assert said["delta_at_epsilon"] >= max(deltas) > 0
     assert said["total_variation"] >= max(found.leakage.total_variation for found in audits)
-    ends = [marginal_law(TEST, law, p_phi, (1,)).leakage(np.array([0.2]), 0.01) for p_phi in (0.0, 1.0)]
+    ends = [marginal_law(Setting(TEST, law, p_phi), (1,)).leakage(np.array([0.2]), 0.01) for p_phi in (0.0, 1.0)]
     assert said["delta_at_epsilon"] == max(*deltas, *(end.profile.at(0.2) for end in ends))
 
 
@@ -630,7 +633,7 @@ def test_the_cost_is_the_mean(law: Any) -> None:
     cost = expected_cost(TEST, mechanism)
     assert {0.68, 0.78, 0.0, 1.0} <= set(cost)
     for p_phi, samples in cost.items():
-        mean = exact_mean(TEST, mechanism, p_phi)
+        mean = exact_mean(Setting(TEST, mechanism, p_phi))
         assert abs(samples - mean.value) <= 0.01 * samples + mean.error
 
 

@@ -27,7 +27,6 @@ from dpsmc_audit.audits.verdicts import (
 )
 from dpsmc_audit.evidence.verdict import Verdict
 from dpsmc_audit.execution import SERIAL, Execution
-from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.memory import require_room
 from dpsmc_audit.notions.expected import (
     ExpectedLaw,
@@ -38,7 +37,8 @@ from dpsmc_audit.notions.expected import (
     output_sensitivity,
 )
 from dpsmc_audit.profiles import Leakage, best_tail, privacy_profile, total_variation
-from dpsmc_audit.sprt import Sprt, in_order, require
+from dpsmc_audit.setting import Setting
+from dpsmc_audit.sprt import in_order, require
 from dpsmc_audit.walks.pairs import draw_excess, pair_sums
 
 __all__ = ["Audit", "audit", "auto_bin_width", "expected_leakage"]
@@ -122,8 +122,9 @@ class Audit(Claim):
         }
 
 
-def auto_bin_width(test: Sprt, mechanism: Mechanism, p_phi: float) -> int:
+def auto_bin_width(setting: Setting) -> int:
     """A width with which about sixty bins hold all but one part in 10^4 of the averages."""
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     lowest, highest = max(float(mechanism.quantile(0.0)), 0.9 * test.no_room), float(mechanism.quantile(1.0 - 1e-4))
     low, high = (forced_moments(test, p_phi, excess, {1: 1})[0] for excess in (lowest, max(lowest, highest)))
     return max(1, round((high - low) / 60.0))
@@ -148,9 +149,7 @@ def expected_leakage(law: ExpectedLaw, epsilons: FloatArray, floor: float) -> Le
 
 
 def audit(
-    test: Sprt,
-    mechanism: Mechanism,
-    p_phi: float,
+    setting: Setting,
     epsilon: float,
     *,
     entry: int | Sequence[int] = 1,
@@ -175,27 +174,28 @@ def audit(
     --------
     >>> from dpsmc_audit.mechanisms import Exponential
     >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
-    >>> found = audit(test, Exponential.private(test, 0.01), 0.84, epsilon=0.01, engine="exact")
+    >>> found = audit(Setting(test, Exponential.private(test, 0.01), 0.84), epsilon=0.01, engine="exact")
     >>> found.verdict.verdict, found.verdict.epsilon_lower, found.bins_outside
     ('violated', inf, 1)
     >>> f"{found.gap.start:.3f} to {found.gap.end:.3f}, mass {found.gap.mass:.5f}"
     '411.535 to 420.633, mass 0.00993'
     """
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     claim = Claim(test, mechanism, p_phi, epsilon, in_order(entry), engine, confidence)
     grid, entries = checked(claim, max_steps, floor, epsilons), claim.entries
     require(bin_width is None or bin_width >= 1, f"bin_width must be at least 1, got {bin_width}")
     require(pairs >= 4, f"pairs must be at least 4, got {pairs}")
     require(draws >= 2, f"draws must be at least 2, got {draws}")
     started = time.perf_counter()
-    width = auto_bin_width(test, mechanism, p_phi) if bin_width is None else bin_width
-    law = expected_law(test, mechanism, p_phi, entries, width)
+    width = auto_bin_width(setting) if bin_width is None else bin_width
+    law = expected_law(setting, entries, width)
     exact = exact_verdict(law, epsilon)
     common: dict[str, Any] = {
         "exact": exact,
         "leakage": expected_leakage(law, grid, floor),
         "start_1": law.start_1.value,
         "start_0": law.start_0.value,
-        "output_sensitivity": output_sensitivity(test, mechanism, p_phi, entries),
+        "output_sensitivity": output_sensitivity(setting, entries),
         "numerical_error": law.tail_error,
     }
     if engine == "exact":
@@ -204,8 +204,8 @@ def audit(
         return Audit(**claim.parts(), **common, seconds=time.perf_counter() - started + execution.spent)
     options: dict[str, Any] = {"seed": seed, "max_steps": max_steps, "execution": execution}
     require_room(bytes_needed(draws, law.edges.size), f"a histogram of {law.edges.size} bins")
-    picture = _picture(test, mechanism, p_phi, entries, pairs, draws, width, **options)
-    verdict, steps = support_gap_evidence(test, mechanism, p_phi, entries, pairs, confidence=confidence, **options)
+    picture = _picture(setting, entries, pairs, draws, width, **options)
+    verdict, steps = support_gap_evidence(setting, entries, pairs, confidence=confidence, **options)
     gap = SupportGap(float(picture.start.min()), float(picture.start.max()), verdict.delta_lower)
     common |= {"verdict": verdict, "histogram": picture.histogram(law, epsilon, confidence), "gap": gap}
     common |= {"given_pairs": picture.given_pairs(epsilon, confidence, floor), "steps": picture.steps + steps}
@@ -214,9 +214,7 @@ def audit(
 
 
 def _picture(
-    test: Sprt,
-    mechanism: Mechanism,
-    p_phi: float,
+    setting: Setting,
     entries: tuple[int, ...],
     pairs: int,
     draws: int,
@@ -227,6 +225,7 @@ def _picture(
     execution: Execution,
 ) -> Picture:
     """The draws of L in batches, all of them on the same pairs; finished batches are kept by the checkpoint."""
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     picture, checkpoint = Picture(width, seed), execution.checkpoint
     begun = 0 if checkpoint is None else checkpoint.restore("picture", picture)
     for first in range(begun, draws, BATCH):

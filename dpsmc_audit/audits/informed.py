@@ -21,6 +21,7 @@ from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.notions.informed import InformedAverage, InformedLaw, average, given_sequence
 from dpsmc_audit.notions.sequences import oscillating_sequence, read_sequence
 from dpsmc_audit.profiles import Event, Leakage, factor, largest
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import ParameterError, Sprt, in_order, require
 from dpsmc_audit.ties import exceeds, ranked, tied_groups
 
@@ -178,9 +179,7 @@ def _just_enough(p: FloatArray, groups: NDArray[np.int64], wanted: float) -> NDA
 
 
 def audit_informed(
-    test: Sprt,
-    mechanism: Mechanism,
-    p_phi: float,
+    setting: Setting,
     epsilon: float,
     *,
     entry: int | Sequence[int] = 1,
@@ -203,10 +202,11 @@ def audit_informed(
     --------
     >>> from dpsmc_audit.mechanisms import Exponential
     >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
-    >>> found = audit_informed(test, Exponential.private(test, 0.1), 0.84, epsilon=0.1, sequences=50)
+    >>> found = audit_informed(Setting(test, Exponential.private(test, 0.1), 0.84), epsilon=0.1, sequences=50)
     >>> found.verdict.verdict, round(found.averages.reveal_1.mean, 2), round(found.oscillating.total_variation, 3)
     ('violated', 0.08, 0.999)
     """
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     claim = Claim(test, mechanism, p_phi, epsilon, in_order(entry), engine, confidence)
     grid, entries = checked(claim, max_steps, floor, epsilons), claim.entries
     started = time.perf_counter()
@@ -219,7 +219,7 @@ def audit_informed(
         message = "notion=informed averages over drawn sequences: use engine=monte_carlo, or give sequence=FILE"
         require(engine != "exact", message)
         options: dict[str, Any] = {"seed": seed, "max_steps": max_steps, "confidence": confidence}
-        averages = average(test, mechanism, p_phi, entries, sequences, grid, execution=execution, **options)
+        averages = average(setting, entries, sequences, grid, execution=execution, **options)
         law, shown = averages.worst, f"random sequence {averages.worst_path}, the worst of {sequences}"
         leakage = Leakage(averages.profile, averages.total_variation.mean, best_outcome(law, floor))
     made = _oscillating(test, mechanism, entries) if sequence is None else None

@@ -17,7 +17,6 @@ from dpsmc_audit.evidence.bounds import FEWEST, bounded_verdict
 from dpsmc_audit.evidence.intervals import lower_ends, upper_ends
 from dpsmc_audit.evidence.verdict import METHODS, Method, Verdict
 from dpsmc_audit.execution import SERIAL, Execution
-from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.memory import NoRoomError
 from dpsmc_audit.notions.marginal import (
     NAMES,
@@ -31,7 +30,8 @@ from dpsmc_audit.notions.marginal import (
     smoothed_law,
 )
 from dpsmc_audit.profiles import Event, Leakage, factor, worst_event
-from dpsmc_audit.sprt import ParameterError, Sprt, in_order, require
+from dpsmc_audit.setting import Setting
+from dpsmc_audit.sprt import ParameterError, in_order, require
 from dpsmc_audit.walks.monte_carlo import ALT, NULL
 
 if TYPE_CHECKING:
@@ -279,9 +279,7 @@ def _ratio_interval(
 
 
 def audit_marginal(
-    test: Sprt,
-    mechanism: Mechanism,
-    p_phi: float,
+    setting: Setting,
     epsilon: float,
     *,
     entry: int | Sequence[int] = 1,
@@ -307,10 +305,11 @@ def audit_marginal(
     --------
     >>> from dpsmc_audit.mechanisms import Exponential
     >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
-    >>> found = audit_marginal(test, Exponential.private(test, 0.01), 0.84, epsilon=0.01, engine="exact")
+    >>> found = audit_marginal(Setting(test, Exponential.private(test, 0.01), 0.84), epsilon=0.01, engine="exact")
     >>> found.verdict.verdict, round(found.verdict.epsilon_lower, 4), round(found.verdict.delta_lower, 5)
     ('violated', 0.2549, 0.00703)
     """
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     claim = Claim(test, mechanism, p_phi, epsilon, in_order(entry), engine, confidence)
     grid, entries = checked(claim, max_steps, floor, epsilons), claim.entries
     require(bin_width is None or bin_width >= 1, f"bin_width must be at least 1, got {bin_width}")
@@ -318,7 +317,7 @@ def audit_marginal(
     require(method in METHODS, f"method must be one of {', '.join(METHODS)}, got {method}")
     require(pairs >= 2, f"pairs must be at least 2, got {pairs}")
     started = time.perf_counter()
-    law = _affordable_law(test, mechanism, p_phi, entries, engine)
+    law = _affordable_law(setting, entries, engine)
     exact = None if law is None else exact_verdict(law, epsilon, floor)
     found: dict[str, Any] = {
         "floor": floor,
@@ -335,7 +334,7 @@ def audit_marginal(
         return MarginalAudit(**claim.parts(), **found, seconds=time.perf_counter() - started + execution.spent)
     options: dict[str, Any] = {"seed": seed, "max_steps": max_steps}
     bets = _bets(epsilon, confidence) if method == "anytime" else None
-    counts = count_runs(test, mechanism, p_phi, entries, runs, bets=bets, execution=execution, **options)
+    counts = count_runs(setting, entries, runs, bets=bets, execution=execution, **options)
     if bets is None:
         verdict = bounded_verdict(counts.parts, epsilon, 0.0, confidence, method, floor)
     else:
@@ -343,11 +342,9 @@ def audit_marginal(
     verdict = _in_words_of_the_test(verdict)
     known = counts.law() if law is None else law
     width = bin_width or auto_width(known.p1, known.p0)
-    few = min(pairs, affordable_pairs(test, mechanism, p_phi, max_steps))
+    few = min(pairs, affordable_pairs(setting, max_steps))
     quiet = replace(execution, progress=None)
-    smooth = smoothed_law(
-        test, mechanism, p_phi, entries, few, width, confidence=confidence, execution=quiet, **options
-    )
+    smooth = smoothed_law(setting, entries, few, width, confidence=confidence, execution=quiet, **options)
     found |= {
         "runs": counts.runs,
         "verdict": verdict,
@@ -374,12 +371,10 @@ def _bets(epsilon: float, confidence: float) -> Anytime:
     return Anytime(epsilon, 0.0, confidence)
 
 
-def _affordable_law(
-    test: Sprt, mechanism: Mechanism, p_phi: float, entries: tuple[int, ...], engine: Engine
-) -> MarginalLaw | None:
+def _affordable_law(setting: Setting, entries: tuple[int, ...], engine: Engine) -> MarginalLaw | None:
     """The exact law; a sampled audit does without it where it is too dear."""
     try:
-        return marginal_law(test, mechanism, p_phi, entries)
+        return marginal_law(setting, entries)
     except NoRoomError:
         raise  # what is affordable is a matter of the parameters, not of the machine
     except ParameterError:

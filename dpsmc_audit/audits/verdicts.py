@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from dpsmc_audit.evidence.intervals import student_quantile
 from dpsmc_audit.evidence.verdict import Verdict
 from dpsmc_audit.execution import SERIAL, Execution, accumulate, cut
-from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.notions.expected import ExpectedLaw
 from dpsmc_audit.profiles import Event, factor
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.ties import CLOSE, best_of
 from dpsmc_audit.walks.monte_carlo import sum_of_squares
@@ -238,9 +238,7 @@ class _TotalDifferences:
 
 
 def support_gap_evidence(
-    test: Sprt,
-    mechanism: Mechanism,
-    p_phi: float,
+    setting: Setting,
     entries: tuple[int, ...],
     pairs: int,
     *,
@@ -260,6 +258,7 @@ def support_gap_evidence(
     approximation that sequences too rare to be in the sample can upset, so that fewer than 200 pairs give no verdict.
     Beside it: how many samples were drawn.
     """
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     lowest = max(float(mechanism.quantile(0.0)), test.no_room)
     excess = lowest + test.step_sum * np.linspace(0.0, 1.0, CANDIDATES)
     mass = 1.0 - mechanism.survival(excess)

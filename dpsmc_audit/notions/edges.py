@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.mechanisms import Atoms, Law, Mechanism
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks.exact import Exact, ExitLaw, Steps, cells_needed, exit_law
 from dpsmc_audit.walks.ladder import MeanPassage
@@ -153,9 +154,7 @@ def _rounding(test: Sprt, steps: int, excess: FloatArray) -> FloatArray:
 
 
 def by_ladder(
-    test: Sprt,
-    mechanism: Mechanism,
-    p_phi: float,
+    setting: Setting,
     entries: tuple[int, ...],
     points: FloatArray,
     lowest: float,
@@ -175,6 +174,7 @@ def by_ladder(
         For x = 1 and x = 0, and which edges both members reach at the same barrier (so that their L are
         ``s_plus + s_minus`` apart, exactly); None where this does not apply.
     """
+    test, p_phi = setting.test, setting.p_phi
     h = abs(test.exponent(p_phi))
     turned, walk, near, _ = turned_up(test, p_phi)
     if entries != (1,) or h == 0.0 or math.isinf(h) or cells_needed(walk, near + far, _BEYOND / h) > BUDGET:
@@ -191,7 +191,7 @@ def by_ladder(
         off = _rounding(test, passage.steps, lower + first - near)
         at = lower + first - near
         bracket = Reached(at - off, at, upper + first - near + off, (upper == lower) & np.isfinite(lower))
-        better = _refined(test, mechanism, p_phi, bit, points, bracket, missed, numerical, upper > lower, lowest, far)
+        better = _refined(setting, bit, points, bracket, missed, numerical, upper > lower, lowest, far)
         if better is None:
             return None
         found.append(better)
@@ -211,9 +211,7 @@ def _far_bound(test: Sprt, p_phi: float, first: float, excess: FloatArray) -> Fl
 
 
 def _refined(
-    test: Sprt,
-    mechanism: Mechanism,
-    p_phi: float,
+    setting: Setting,
     bit: int,
     points: FloatArray,
     bracket: Reached,
@@ -224,6 +222,7 @@ def _refined(
     far: float,
 ) -> Reached | None:
     """Edges that the far bound leaves open, by bisection; None if they are too many and it matters."""
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     unsure = unsure & (points > 1.0) & (missed > 10.0 * numerical) & (bracket.high > lowest)
     if not np.any(unsure):
         return bracket

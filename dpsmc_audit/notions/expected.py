@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.mechanisms import Laplace, Mechanism
 from dpsmc_audit.notions.edges import Tails, by_bisection, by_ladder, by_line, mean_of, tails_between, tails_of_atoms
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt, require
 from dpsmc_audit.walks.exact import Exact, Steps, cells_needed, exit_law, walk_until_forced
 from dpsmc_audit.walks.overshoot import BUDGET, overshoots
@@ -149,9 +150,7 @@ def forced_moments(test: Sprt, p_phi: float, excess: float, forced: Mapping[int,
     return mean, null
 
 
-def expected_law(
-    test: Sprt, mechanism: Mechanism, p_phi: float, entries: tuple[int, ...], bin_width: int, upto: float = 1e-9
-) -> ExpectedLaw:
+def expected_law(setting: Setting, entries: tuple[int, ...], bin_width: int, upto: float = 1e-9) -> ExpectedLaw:
     """Exact laws of g_1(L) and g_0(L) in bins of this width from 0, until less than `upto` is left above.
 
     All entries are 1 in one member and 0 in the other; where a coin decides, both averages are 1.
@@ -160,13 +159,14 @@ def expected_law(
     --------
     >>> from dpsmc_audit.mechanisms import Exponential
     >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
-    >>> law = expected_law(test, Exponential.private(test, 0.01), 0.84, entries=(1,), bin_width=140)
+    >>> law = expected_law(Setting(test, Exponential.private(test, 0.01), 0.84), entries=(1,), bin_width=140)
     >>> one, zero = law.probabilities()
     >>> f"{one[2]:.6f}", float(zero[2]), f"{np.log(one[4] / zero[4]):.6f}"
     ('0.009218', 0.0, '-0.010000')
     """
-    _require_early(test, mechanism, p_phi, entries[-1])
-    start_1, start_0 = (_start(test, mechanism, p_phi, entries, bit) for bit in (1, 0))
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
+    _require_early(setting, entries[-1])
+    start_1, start_0 = (_start(setting, entries, bit) for bit in (1, 0))
     far = max(float(mechanism.quantile(1.0 - upto)), test.no_room + test.step_sum)
     longest = max(forced_moments(test, p_phi, far, dict.fromkeys(entries, bit))[0] for bit in (1, 0))
     count = math.ceil(longest / bin_width) + 1
@@ -177,7 +177,7 @@ def expected_law(
     integer = math.floor(late.value - late.error)
     # a hair below the end: the staircase of the other member takes the same value there, up to rounding
     points = np.append(edges, [late.value - 1e-6 - early.error - late.error, float(integer)])
-    one, zero, same, method = _tails(test, mechanism, p_phi, entries, points, far)
+    one, zero, same, method = _tails(setting, entries, points, far)
     whole = mechanism.quantile(0.0) == -math.inf
     alike = same[:count] | (whole & (edges <= 1.0))  # of all L up to the next edge, too, one is the other shifted
     first = one if start_1.value <= start_0.value else zero
@@ -192,9 +192,10 @@ def expected_law(
 
 
 def _tails(
-    test: Sprt, mechanism: Mechanism, p_phi: float, entries: tuple[int, ...], points: FloatArray, far: float
+    setting: Setting, entries: tuple[int, ...], points: FloatArray, far: float
 ) -> tuple[Tails, Tails, NDArray[np.bool_], str]:
     """``P(g_x(L) >= points)`` of both members, which points they reach at the same barrier, and the method."""
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     nowhere, lowest = np.zeros(points.size, np.bool_), _lowest(test, mechanism)
     if mechanism.atoms is not None:
         values = [excess for excess, _ in mechanism.atoms]
@@ -205,7 +206,7 @@ def _tails(
     same, method = nowhere, "line"
     reached = by_line(test, p_phi, entries, points) if p_phi in (0.0, 1.0) else None
     if reached is None:
-        ladder, method = by_ladder(test, mechanism, p_phi, entries, points, lowest, far), "ladder"
+        ladder, method = by_ladder(setting, entries, points, lowest, far), "ladder"
         if ladder is not None:
             reached, same = ladder[:2], ladder[2]
     if reached is None and mechanism.atoms is None:
@@ -213,8 +214,8 @@ def _tails(
     if reached is not None:
         one, zero = (tails_between(test, mechanism, points, found) for found in reached)
         return one, zero, same, method
-    guessed, error = _by_grid(test, mechanism, p_phi, entries, points, far)
-    starts = (_start(test, mechanism, p_phi, entries, bit) for bit in (1, 0))
+    guessed, error = _by_grid(setting, entries, points, far)
+    starts = (_start(setting, entries, bit) for bit in (1, 0))
     one, zero = (_estimated(mechanism, x, error, points, start) for x, start in zip(guessed, starts, strict=True))
     return one, zero, nowhere, "grid"
 
@@ -234,8 +235,9 @@ def _cells(test: Sprt, p_phi: float, excess: float) -> float:
     return cells if cells <= BUDGET else 0.0
 
 
-def _require_early(test: Sprt, mechanism: Mechanism, p_phi: float, last: int) -> None:
+def _require_early(setting: Setting, last: int) -> None:
     """Without drift walks live to see a late entry, and have to be followed up to it for hundreds of L."""
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     walk, excess = Steps.of(test, p_phi), max(_lowest(test, mechanism), float(mechanism.quantile(1.0 - 1e-3)))
     b_up, b_low = test.b_up + excess, test.b_low + excess
     width = min(b_up + b_low, 16.0 * math.sqrt(walk.variance * last)) / test.step_sum + 1.0
@@ -258,8 +260,9 @@ def _beyond(test: Sprt, p_phi: float, entries: tuple[int, ...], far: float, edge
     return far
 
 
-def _start(test: Sprt, mechanism: Mechanism, p_phi: float, entries: tuple[int, ...], bit: int) -> Exact:
+def _start(setting: Setting, entries: tuple[int, ...], bit: int) -> Exact:
     """g_x at the smallest L."""
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     return _at(test, p_phi, entries, bit, float(mechanism.quantile(0.0)))
 
 
@@ -279,13 +282,14 @@ def _at(test: Sprt, p_phi: float, entries: tuple[int, ...], bit: int, excess: fl
 
 
 def _by_grid(
-    test: Sprt, mechanism: Mechanism, p_phi: float, entries: tuple[int, ...], edges: FloatArray, far: float
+    setting: Setting, entries: tuple[int, ...], edges: FloatArray, far: float
 ) -> tuple[tuple[FloatArray, FloatArray], float]:
     """The same by interpolation between the means at hundreds of L, and the relative error of tails this causes.
 
     The error stated is four times that of interpolating between every second L, found at the ones left out: an
     estimate, as the curve is a staircase between them.
     """
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     lowest = _lowest(test, mechanism)
     bulk = max(lowest, float(mechanism.quantile(1.0 - 1e-3)))
     grid = np.unique(np.concatenate([np.linspace(lowest, bulk, 401), np.linspace(bulk, far, 61)]))
@@ -306,8 +310,9 @@ def _ratio(mechanism: Mechanism, excess: FloatArray, off: FloatArray) -> FloatAr
     return np.maximum(mechanism.survival(excess), 1e-300) / above
 
 
-def output_sensitivity(test: Sprt, mechanism: Mechanism, p_phi: float, entries: tuple[int, ...]) -> float:
+def output_sensitivity(setting: Setting, entries: tuple[int, ...]) -> float:
     """``|E[o | L, x_n = 1] - E[o | L, x_n = 0]|``, largest over a grid of L that starts at the smallest."""
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     shares = np.linspace(0.0, 0.95, 11)
     largest = 0.0
     for excess in np.unique(np.maximum(mechanism.quantile(shares), _lowest(test, mechanism))):

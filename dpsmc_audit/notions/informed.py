@@ -23,6 +23,7 @@ from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.memory import require_room
 from dpsmc_audit.notions.outcomes import Ends, keys_of, mass_ends, masses, running_key
 from dpsmc_audit.profiles import Profile, privacy_profile, total_variation
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt, in_order, require
 from dpsmc_audit.ties import best_of
 from dpsmc_audit.walks.records import Records, draw_records, records_of
@@ -200,16 +201,15 @@ def given_sequence(test: Sprt, mechanism: Mechanism, bits: NDArray[np.integer], 
 # --- random sequences -----------------------------------------------------------------------------------------------
 
 
-def samples_to_the_end(test: Sprt, mechanism: Mechanism, p_phi: float, max_steps: int) -> float:
+def samples_to_the_end(setting: Setting, max_steps: int) -> float:
     """About how many samples of a sequence are looked at until nearly every L has stopped."""
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     top = max(float(mechanism.quantile(1.0 - _TAIL)), 0.0)
     return max(min(test.wald(p_phi, top).samples, float(max_steps)), 1.0)
 
 
 def draw_pair(
-    test: Sprt,
-    mechanism: Mechanism,
-    p_phi: float,
+    setting: Setting,
     path: int,
     entries: Sequence[int],
     *,
@@ -222,10 +222,11 @@ def draw_pair(
     --------
     >>> from dpsmc_audit.mechanisms import Exponential
     >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
-    >>> law = draw_pair(test, Exponential.private(test, 0.01), 0.84, 0, [1], seed=1)
+    >>> law = draw_pair(Setting(test, Exponential.private(test, 0.01), 0.84), 0, [1], seed=1)
     >>> 0.005 < law.reveal_1 < 0.01, law.reveal_0
     (True, 0.0)
     """
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     wanted = in_order(entries)
     require(max_steps >= wanted[-1], f"max_steps must reach entry {wanted[-1]}, got {max_steps}")
     lowest, top = lowest_record(test, mechanism), float(mechanism.quantile(1.0 - _TAIL))
@@ -275,9 +276,7 @@ class _Several:
 
 
 def _several(
-    test: Sprt,
-    mechanism: Mechanism,
-    p_phi: float,
+    setting: Setting,
     entries: Sequence[int],
     epsilons: FloatArray,
     seed: int,
@@ -287,7 +286,7 @@ def _several(
 ) -> _Several:
     """Sequences first, ..., first + count - 1, wherever this is called."""
     options = {"seed": seed, "max_steps": max_steps}
-    laws = [draw_pair(test, mechanism, p_phi, path, entries, **options) for path in range(first, first + count)]
+    laws = [draw_pair(setting, path, entries, **options) for path in range(first, first + count)]
     profiles = [law.profile(epsilons) for law in laws]
     return _Several(
         np.array([(law.reveal_1, law.reveal_0, law.total_variation) for law in laws]),
@@ -325,9 +324,7 @@ class _Averages:
 
 
 def average(
-    test: Sprt,
-    mechanism: Mechanism,
-    p_phi: float,
+    setting: Setting,
     entries: Sequence[int],
     sequences: int,
     epsilons: FloatArray,
@@ -343,20 +340,20 @@ def average(
     --------
     >>> from dpsmc_audit.mechanisms import Exponential
     >>> test = Sprt(p=0.73, delta=0.03, alpha=0.01)
-    >>> found = average(test, Exponential.private(test, 0.05), 0.84, [1], 50, np.array([0.05]), seed=1)
+    >>> found = average(Setting(test, Exponential.private(test, 0.05), 0.84), [1], 50, np.array([0.05]), seed=1)
     >>> round(found.reveal_1.mean, 2), found.reveal_0.mean, found.capped
     (0.04, 0.0, 0)
     """
     require(sequences >= 2, f"sequences must be at least 2, got {sequences}")
-    samples = samples_to_the_end(test, mechanism, p_phi, max_steps)
+    samples = samples_to_the_end(setting, max_steps)
     message = "each sequence would be followed for {:.0e} samples, more than {:.0e}: choose a larger epsilon"
     require(samples <= LONGEST, message.format(samples, LONGEST))
     require_room(80.0 * sequences + 200.0 * samples, f"an average over {sequences} sequences")
     found, size = _Averages(sequences, epsilons.size), execution.size(BLOCK)
-    work = partial(_several, test, mechanism, p_phi, tuple(entries), epsilons, seed, max_steps)
+    work = partial(_several, setting, tuple(entries), epsilons, seed, max_steps)
     accumulate(work, lambda done: cut(sequences, size, done), found, execution, "sequences")
     path = best_of(found.numbers[:, 2])  # the first of those that are told apart equally well
-    worst = draw_pair(test, mechanism, p_phi, path, entries, seed=seed, max_steps=max_steps)
+    worst = draw_pair(setting, path, entries, seed=seed, max_steps=max_steps)
     ones, zeros, apart = (bounded_mean(np.clip(row, 0.0, 1.0), confidence) for row in found.numbers.T)
     profile = Profile(epsilons, *found.deltas / sequences)
     return InformedAverage(sequences, ones, zeros, apart, profile, path, worst, found.capped, found.steps)

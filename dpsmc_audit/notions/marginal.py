@@ -20,10 +20,9 @@ from dpsmc_audit.evidence.events import Counted, joined, outcome_code
 from dpsmc_audit.evidence.gathered import Gathered, Outcomes, Tables, counted
 from dpsmc_audit.evidence.means import betting_intervals
 from dpsmc_audit.execution import AHEAD, SERIAL, Execution, accumulate, cut
-from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.notions.informed import draw_pair, samples_to_the_end
 from dpsmc_audit.profiles import Event, Leakage, best_tail, largest, privacy_profile, total_variation
-from dpsmc_audit.sprt import Sprt
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.walks.exact import TerminationLaw
 from dpsmc_audit.walks.laws import exact_law
 from dpsmc_audit.walks.monte_carlo import ALT, NULL, UNFINISHED, block_size_for, check_runs, derived, draw_block
@@ -90,21 +89,21 @@ def _binned(p: FloatArray, width: int) -> FloatArray:
 
 
 @lru_cache(maxsize=16)
-def marginal_law(test: Sprt, mechanism: Mechanism, p_phi: float, entries: tuple[int, ...]) -> MarginalLaw:
+def marginal_law(setting: Setting, entries: tuple[int, ...]) -> MarginalLaw:
     """The exact laws of (tau, o) given that all entries are 1, and that all are 0.
 
     Examples
     --------
     >>> from dpsmc_audit.mechanisms import Exponential
     >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
-    >>> law = marginal_law(test, Exponential.private(test, 0.01), 0.84, entries=(1,))
+    >>> law = marginal_law(Setting(test, Exponential.private(test, 0.01), 0.84), entries=(1,))
     >>> found = law.leakage(np.array([0.01, 0.02]), floor=0.01)
     >>> f"{found.total_variation:.5f}", f"{found.profile.at(0.01):.5f}", f"{found.profile.at(0.02):.5f}"
     ('0.00822', '0.00703', '0.00608')
     >>> found.best.name, f"{found.best.log_ratio:.4f}"
     ('tau <= 365', '0.2549')
     """
-    laws = [exact_law(test, mechanism, p_phi, dict.fromkeys(entries, bit)) for bit in (1, 0)]
+    laws = [exact_law(setting, dict.fromkeys(entries, bit)) for bit in (1, 0)]
     size = max(law.null.size for law in laws)
     one, zero = (_padded(law, size) for law in laws)
     error, scatter = (max(getattr(law, name) for law in laws) for name in ("error", "scatter"))
@@ -154,9 +153,7 @@ def _dense(member: Counted, size: int) -> IntArray:
 
 
 def _block(
-    test: Sprt,
-    mechanism: Mechanism,
-    p_phi: float,
+    setting: Setting,
     entries: tuple[int, ...],
     seed: int,
     max_steps: int,
@@ -167,7 +164,7 @@ def _block(
     """Runs first, ..., first + count - 1 of both members, wherever this is called."""
     options: dict[str, Any] = {"max_steps": max_steps, "entries": entries}
     one, zero = (
-        draw_block(test, mechanism, p_phi, first, count, seed=int(derived(seed, stream)), bit=bit, **options)
+        draw_block(setting, first, count, seed=int(derived(seed, stream)), bit=bit, **options)
         for bit, stream in ((1, _ONE), (0, _ZERO))
     )
     drawn = Outcomes(outcome_code(one.tau, one.decision), outcome_code(zero.tau, zero.decision))
@@ -175,9 +172,7 @@ def _block(
 
 
 def count_runs(
-    test: Sprt,
-    mechanism: Mechanism,
-    p_phi: float,
+    setting: Setting,
     entries: tuple[int, ...],
     runs: int,
     *,
@@ -194,24 +189,24 @@ def count_runs(
     --------
     >>> from dpsmc_audit.mechanisms import Exponential
     >>> test = Sprt(p=0.73, delta=0.03, alpha=0.05)
-    >>> found = count_runs(test, Exponential.private(test, 0.5), 0.84, (1,), 1000, seed=1, max_steps=10**6)
+    >>> found = count_runs(Setting(test, Exponential.private(test, 0.5), 0.84), (1,), 1000, seed=1, max_steps=10**6)
     >>> found.runs, [member.runs for member in found.parts.part(0, 1, 2)], found.unfinished
     (1000, [1000, 1000], 0)
     """
-    check_runs(p_phi, runs, seed=seed, max_steps=max_steps, entries=entries)
-    size = execution.size(block_size_for(test, mechanism, p_phi, max_steps))
+    check_runs(setting.p_phi, runs, seed=seed, max_steps=max_steps, entries=entries)
+    size = execution.size(block_size_for(setting, max_steps))
     ahead = AHEAD
     if bets is not None:  # it may stop at any time
         size, ahead = min(size, execution.block_size or 4096), 2
-    work = partial(_block, test, mechanism, p_phi, entries, seed, max_steps, bets is not None)
+    work = partial(_block, setting, entries, seed, max_steps, bets is not None)
     found = Gathered(bets)
     accumulate(work, lambda done: cut(runs, size, done), found, execution, "runs", ahead)
     return Counts(found.parts(), found.runs)
 
 
-def affordable_pairs(test: Sprt, mechanism: Mechanism, p_phi: float, max_steps: int) -> int:
+def affordable_pairs(setting: Setting, max_steps: int) -> int:
     """How many pairs can be followed to the end of L in seconds: with a tiny epsilon that is millions of samples."""
-    samples = samples_to_the_end(test, mechanism, p_phi, max_steps)
+    samples = samples_to_the_end(setting, max_steps)
     return 0 if samples > LONGEST else max(2, int(1e8 / samples))
 
 
@@ -236,9 +231,7 @@ _SEQUENCES, _COLUMNS = 8, 64
 
 
 def smoothed_law(
-    test: Sprt,
-    mechanism: Mechanism,
-    p_phi: float,
+    setting: Setting,
     entries: tuple[int, ...],
     pairs: int,
     width: int,
@@ -258,7 +251,7 @@ def smoothed_law(
         unknown = np.full((2, 3, 0), math.nan)
         return SmoothedLaw(unknown, unknown, unknown, 0)
     kept: list[FloatArray] = []
-    work = partial(_smoothed, test, mechanism, p_phi, entries, width, seed, max_steps)
+    work = partial(_smoothed, setting, entries, width, seed, max_steps)
     for block in execution.map(work, (block for block, _ in cut(pairs, _SEQUENCES))):
         for found, samples in block:
             bins = max(found.shape[2], total.shape[2])
@@ -280,9 +273,7 @@ def smoothed_law(
 
 
 def _smoothed(
-    test: Sprt,
-    mechanism: Mechanism,
-    p_phi: float,
+    setting: Setting,
     entries: tuple[int, ...],
     width: int,
     seed: int,
@@ -293,7 +284,7 @@ def _smoothed(
     """P(bin, side) given each of the pairs first, first + 1, ..., and the samples it took, wherever this is called."""
     found = []
     for path in range(first, first + count):
-        law = draw_pair(test, mechanism, p_phi, path, entries, seed=seed, max_steps=max_steps)
+        law = draw_pair(setting, path, entries, seed=seed, max_steps=max_steps)
         place, side = law.tau // width, _PLACE[law.decision]
         each = np.zeros((2, 3, int(place.max()) + 1))
         for member, p in enumerate((law.p1, law.p0)):

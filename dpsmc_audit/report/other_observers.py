@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.profiles import Profile
-from dpsmc_audit.sprt import ParameterError, Sprt
+from dpsmc_audit.setting import Setting
+from dpsmc_audit.sprt import ParameterError
 
-__all__ = ["NOTIONS", "Setting", "observers_csv", "other_profiles", "reach"]
+__all__ = ["NOTIONS", "Case", "observers_csv", "other_profiles", "reach"]
 
 NOTIONS = ("expected", "marginal", "informed")
 
@@ -28,12 +28,10 @@ SEQUENCES = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class Case:
     """What the curves are of."""
 
-    test: Sprt
-    mechanism: Mechanism
-    p_phi: float
+    setting: Setting
     entries: tuple[int, ...]
     bin_width: int | None
     epsilons: FloatArray
@@ -42,58 +40,56 @@ class Setting:
     floor: float
 
 
-def reach(setting: Setting) -> float:
+def reach(case: Case) -> float:
     """About how many samples a run takes at the largest L that occurs once in 10^12 runs."""
-    test = setting.test
-    far = max(test.b_up, test.b_low) + abs(float(setting.mechanism.quantile(1.0 - 1e-12)))
-    return max(test.wald(setting.p_phi, far).samples, float(setting.entries[-1]))
+    test = case.setting.test
+    far = max(test.b_up, test.b_low) + abs(float(case.setting.mechanism.quantile(1.0 - 1e-12)))
+    return max(test.wald(case.setting.p_phi, far).samples, float(case.entries[-1]))
 
 
-def other_profiles(setting: Setting, audited: str) -> tuple[dict[str, tuple[Profile, str]], dict[str, str]]:
+def other_profiles(case: Case, audited: str) -> tuple[dict[str, tuple[Profile, str]], dict[str, str]]:
     """For each other observer its profile and what it is of, and for those left out the reason."""
     found: dict[str, tuple[Profile, str]] = {}
     left_out: dict[str, str] = {}
-    if not reach(setting) <= LONGEST:
+    if not reach(case) <= LONGEST:
         return found, dict.fromkeys((n for n in NOTIONS if n != audited), "it would take more than a second here")
     for notion in NOTIONS:
         if notion == audited:
             continue
         try:
-            found[notion] = _PROFILES[notion](setting)
+            found[notion] = _PROFILES[notion](case)
         except ParameterError as error:
             left_out[notion] = f"{error}"
     return found, left_out
 
 
-def _expected(setting: Setting) -> tuple[Profile, str]:
+def _expected(case: Case) -> tuple[Profile, str]:
     from dpsmc_audit.audits.expected import auto_bin_width, expected_leakage
     from dpsmc_audit.notions.expected import expected_law
 
-    told = (setting.test, setting.mechanism, setting.p_phi)
-    width = setting.bin_width or auto_bin_width(*told)
-    if reach(setting) / width > MOST_BINS:
+    width = case.bin_width or auto_bin_width(case.setting)
+    if reach(case) / width > MOST_BINS:
         raise ParameterError(f"it would take more than a second with bins of {width} samples")
-    law = expected_law(*told, setting.entries, width)
-    return expected_leakage(law, setting.epsilons, setting.floor).profile, f"exact, averages in bins of {width} samples"
+    law = expected_law(case.setting, case.entries, width)
+    return expected_leakage(law, case.epsilons, case.floor).profile, f"exact, averages in bins of {width} samples"
 
 
-def _marginal(setting: Setting) -> tuple[Profile, str]:
+def _marginal(case: Case) -> tuple[Profile, str]:
     from dpsmc_audit.notions.marginal import marginal_law
 
-    law = marginal_law(setting.test, setting.mechanism, setting.p_phi, setting.entries)
-    return law.leakage(setting.epsilons, setting.floor).profile, "exact, one released result"
+    law = marginal_law(case.setting, case.entries)
+    return law.leakage(case.epsilons, case.floor).profile, "exact, one released result"
 
 
-def _informed(setting: Setting) -> tuple[Profile, str]:
+def _informed(case: Case) -> tuple[Profile, str]:
     from dpsmc_audit.notions.informed import average
 
-    told = (setting.test, setting.mechanism, setting.p_phi, setting.entries)
-    numbers: dict[str, Any] = {"seed": setting.seed, "max_steps": setting.max_steps}
-    found = average(*told, SEQUENCES, setting.epsilons, **numbers)
+    numbers: dict[str, Any] = {"seed": case.seed, "max_steps": case.max_steps}
+    found = average(case.setting, case.entries, SEQUENCES, case.epsilons, **numbers)
     return found.profile, f"average over {SEQUENCES} drawn sequences, each exact"
 
 
-_PROFILES: dict[str, Callable[[Setting], tuple[Profile, str]]] = {
+_PROFILES: dict[str, Callable[[Case], tuple[Profile, str]]] = {
     "expected": _expected,
     "marginal": _marginal,
     "informed": _informed,

@@ -97,14 +97,13 @@ def write_report(
 def _write_observers(config: Config, folder: Path) -> dict[str, str]:
     """The curves of the other observers; those that are too dear, with the reason."""
     from dpsmc_audit.profiles import epsilon_grid
-    from dpsmc_audit.report.other_observers import Setting, observers_csv, other_profiles
+    from dpsmc_audit.report.other_observers import Case, observers_csv, other_profiles
 
     numbers: dict[str, Any] = {
-        name: getattr(config, name) for name in ("test", "entries", "bin_width", "seed", "max_steps", "floor")
+        name: getattr(config, name) for name in ("setting", "entries", "bin_width", "seed", "max_steps", "floor")
     }
     grid = epsilon_grid(config.epsilon, config.epsilons)
-    setting = Setting(mechanism=config.law, p_phi=config.bernoulli, epsilons=grid, **numbers)
-    found, left_out = other_profiles(setting, config.notion.name)
+    found, left_out = other_profiles(Case(epsilons=grid, **numbers), config.notion.name)
     if found:
         write_text(folder / OBSERVERS_CSV, observers_csv(found))
     return left_out

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.mechanisms import Mechanism
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.verify.bound import ruin
 from dpsmc_audit.walks.exact import Steps, cells_needed, walk_until_exit
@@ -56,16 +57,18 @@ class Decision:
         return self.error + math.expm1(min(epsilon, 700.0)) * (self.error + self.error_zero)
 
 
-def decision_alone(test: Sprt, mechanism: Mechanism, p_phi: float) -> Decision:
+def decision_alone(setting: Setting) -> Decision:
     """The law of the decision given the first sample, averaged over L; the stated errors are estimates.
 
     Examples
     --------
     >>> from dpsmc_audit.mechanisms import Exponential
     >>> test = Sprt(p=0.5, delta=0.2, alpha=0.05)
-    >>> round(decision_alone(test, Exponential.private(test, 0.01), 0.5).delta(0.0), 5)  # the sum of P(L) / ceil(b / s)
+    >>> setting = Setting(test, Exponential.private(test, 0.01), 0.5)
+    >>> round(decision_alone(setting).delta(0.0), 5)  # the sum of P(L) / ceil(b / s)
     0.01717
     """
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     walk, h = Steps.of(test, p_phi), test.exponent(p_phi)
     widest = _widest(test, walk)
     nodes, weights = _nodes(test, mechanism, widest)

@@ -12,6 +12,7 @@ import numpy as np
 
 from dpsmc_audit.mechanisms import Mechanism, NoNoise
 from dpsmc_audit.notions.marginal import marginal_law
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import ParameterError, Sprt
 from dpsmc_audit.ties import best_of
 from dpsmc_audit.verify.alike import Alike
@@ -70,7 +71,9 @@ def probabilities(test: Sprt) -> tuple[float, ...]:
 def expected_cost(test: Sprt, mechanism: Mechanism) -> dict[float, float]:
     """Mean samples over a range of p_phi, the edges of the hypotheses included, to a percent."""
     edges = (round(test.p - test.delta, 9), round(test.p + test.delta, 9))
-    return {p_phi: rough_mean(test, mechanism, p_phi).value for p_phi in sorted({*probabilities(test), *edges})}
+    return {
+        p_phi: rough_mean(Setting(test, mechanism, p_phi)).value for p_phi in sorted({*probabilities(test), *edges})
+    }
 
 
 def near_p(test: Sprt) -> tuple[float, ...]:
@@ -115,7 +118,7 @@ def _audits(test: Sprt, mechanism: Mechanism, epsilon: float) -> dict[float, _Ca
     found: dict[float, _Case | None] = {}
     for p_phi in probabilities(test):
         try:
-            law = marginal_law(test, mechanism, p_phi, (1,))
+            law = marginal_law(Setting(test, mechanism, p_phi), (1,))
         except ParameterError:
             found[p_phi] = None
             continue
@@ -129,7 +132,7 @@ def _decisions(test: Sprt, mechanism: Mechanism, epsilon: float) -> tuple[_Case,
     """What the decision alone gives away of the first sample, near p."""
     cases = []
     for p_phi in near_p(test):
-        law = decision_alone(test, mechanism, p_phi)
+        law = decision_alone(Setting(test, mechanism, p_phi))
         deltas, errors = (_of_levels(epsilon, of) for of in (law.delta, law.delta_error))
         cases.append(_Case(p_phi, 1, ALONE, deltas, errors))
     return tuple(cases)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from dpsmc_audit.mechanisms import Mechanism
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks.exact import Exact, Steps, cells_needed, walk_until_exit
 from dpsmc_audit.walks.overshoot import BUDGET, overshoots
@@ -75,8 +76,9 @@ def _few_digits(value: float) -> float:
     return math.ldexp(round(mantissa * 2.0**24), exponent - 24)
 
 
-def mean_by_bracket(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
+def mean_by_bracket(setting: Setting) -> Exact:
     """On each path tau does not fall when L grows: the means at the ends of an interval bracket those inside."""
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     top = float(mechanism.quantile(1.0 - _TAIL))
     last = overshoots(test, p_phi).mean(test.b_up + 3.0 * top, test.b_low + 3.0 * top)
 
@@ -86,8 +88,9 @@ def mean_by_bracket(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
     return _bracket(test, mechanism, lambda left, right: (at(left), at(right)), top, (at(top), last), 1.0)
 
 
-def rare_by_bracket(test: Sprt, mechanism: Mechanism, p_phi: float) -> Exact:
+def rare_by_bracket(setting: Setting) -> Exact:
     """Leaving against the drift is likelier the closer that bound and the further the other; never above exp(-h b)."""
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     h = abs(test.exponent(p_phi))
     bound = test.b_low if test.exponent(p_phi) >= 0.0 else test.b_up
     # the same for all laws of a kind, so that what was computed for one serves the others

@@ -14,7 +14,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.mechanisms import Atoms, Exponential, Mechanism
+from dpsmc_audit.mechanisms import Atoms, Exponential
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import ParameterError, Sprt, require
 from dpsmc_audit.walks.exact import Steps, TerminationLaw, exit_law
 from dpsmc_audit.walks.overshoot import turned_up
@@ -37,40 +38,39 @@ _LATE = 300
 """A last forced entry after this is left to strata."""
 
 
-def exact_law(
-    test: Sprt, mechanism: Mechanism, p_phi: float, forced: Mapping[int, int] | None = None
-) -> TerminationLaw:
+def exact_law(setting: Setting, forced: Mapping[int, int] | None = None) -> TerminationLaw:
     """Law of (tau, o), with or without forced entries (entry: bit).
 
     Examples
     --------
     >>> test = Sprt(p=0.73, delta=0.03, alpha=0.05)
-    >>> law = exact_law(test, Exponential.private(test, 0.05), 0.84)
+    >>> law = exact_law(Setting(test, Exponential.private(test, 0.05), 0.84))
     >>> f"{law.survival()[200]:.4f}", law.error < 1e-5, law.method
     ('0.5449', True, 'renewal')
     """
     for entry, bit in (forced or {}).items():
         require(entry >= 1, f"entry must be at least 1, got {entry}")
         require(bit in (0, 1), f"a forced sample is 0 or 1, got {bit}")
-    return _exact_law(test, mechanism, p_phi, tuple(sorted((forced or {}).items())))
+    return _exact_law(setting, tuple(sorted((forced or {}).items())))
 
 
 @lru_cache(maxsize=32)
-def _exact_law(test: Sprt, mechanism: Mechanism, p_phi: float, forced: tuple[tuple[int, int], ...]) -> TerminationLaw:
+def _exact_law(setting: Setting, forced: tuple[tuple[int, int], ...]) -> TerminationLaw:
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     given = dict(forced)
     if p_phi in (0.0, 1.0):
-        return _certain_law(test, mechanism, p_phi, given)
+        return _certain_law(setting, given)
     if mechanism.atoms is not None:
         return _listed_law(test, mechanism.atoms, p_phi, given)
-    records = renewal(test, mechanism, p_phi) if isinstance(mechanism, Exponential) else None
+    records = renewal(setting) if isinstance(mechanism, Exponential) else None
     if records is None:
-        return _known(p_phi, _mixed_law(test, mechanism, p_phi, given))
+        return _known(p_phi, _mixed_law(setting, given))
     short_enough(p_phi, records.reach)
     renewed = records.law(given)
     if renewed.error <= 3e-5:
         return renewed
     try:
-        other = _mixed_law(test, mechanism, p_phi, given)
+        other = _mixed_law(setting, given)
     except ParameterError:
         return _known(p_phi, renewed)
     return _known(p_phi, min((renewed, other), key=lambda law: law.error))
@@ -86,8 +86,9 @@ def _known(p_phi: float, law: TerminationLaw) -> TerminationLaw:
 # --- samples that are certain ---------------------------------------------------------------------------------------
 
 
-def _certain_law(test: Sprt, mechanism: Mechanism, p_phi: float, forced: Mapping[int, int]) -> TerminationLaw:
+def _certain_law(setting: Setting, forced: Mapping[int, int]) -> TerminationLaw:
     """All samples are known, and with them the excess record after each: ``P(tau > k) = survival(record)``."""
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     step, bound = (test.s_plus, test.b_up) if p_phi == 1.0 else (test.s_minus, test.b_low)
     reach = bound + float(mechanism.quantile(1.0 - 1e-13)) + len(forced) * test.step_sum
     last = max(forced, default=0) + math.ceil(max(reach, 0.0) / step) + 2
@@ -130,28 +131,29 @@ def _listed_law(test: Sprt, atoms: Atoms, p_phi: float, forced: Mapping[int, int
 # --- any law of L ---------------------------------------------------------------------------------------------------
 
 
-def _mixed_law(test: Sprt, mechanism: Mechanism, p_phi: float, forced: Mapping[int, int]) -> TerminationLaw:
+def _mixed_law(setting: Setting, forced: Mapping[int, int]) -> TerminationLaw:
     """The coin, the passage over the near bound, and what both bounds change where both can be met.
 
     Where a bound may be met before the last forced entry, or the passage would cost too much, strata take its place.
     """
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     lowest = max(float(mechanism.quantile(0.0)), test.no_room)
     coin = 1.0 - float(mechanism.survival(test.no_room))
     parts = [Part(np.array([0.5 * coin]), np.array([0.5 * coin]), 0.0, 0.0, 0.0)]
     settled, apart = _splits(test, p_phi, forced)
-    if _far_share(test, mechanism, p_phi) > _OFTEN:
+    if _far_share(setting) > _OFTEN:
         settled = math.inf
     apart = min(apart, float(mechanism.quantile(1.0 - 1e-12)))
     begin = max(settled, lowest)
-    passage = _passage(test, mechanism, p_phi, forced, begin) if begin < math.inf else None
+    passage = _passage(setting, forced, begin) if begin < math.inf else None
     if passage is None:
-        parts.append(strata(test, mechanism, p_phi, forced, lowest, None))
+        parts.append(strata(setting, forced, lowest, None))
     else:
         parts.append(passage)
         if begin > lowest:
-            parts.append(strata(test, mechanism, p_phi, forced, lowest, begin))
+            parts.append(strata(setting, forced, lowest, begin))
         if apart > begin:
-            parts.append(strata(test, mechanism, p_phi, forced, begin, apart, beyond_passage=True))
+            parts.append(strata(setting, forced, begin, apart, beyond_passage=True))
     null, alt = total([part.null for part in parts]), total([part.alt for part in parts])
     columns = zip(*((part.error, part.scatter, part.mean_error) for part in parts), strict=True)
     error, scatter, late = (math.fsum(column) for column in columns)
@@ -169,8 +171,9 @@ def _splits(test: Sprt, p_phi: float, forced: Mapping[int, int]) -> tuple[float,
     return settled, max(FAR / h + last * walk.down - far, settled) if h > 0.0 else math.inf
 
 
-def _far_share(test: Sprt, mechanism: Mechanism, p_phi: float) -> float:
+def _far_share(setting: Setting) -> float:
     """About how often the far bound is met: ``E[exp(-h (b_far + L))]``."""
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     h, far = abs(test.exponent(p_phi)), turned_up(test, p_phi)[3]
     excess = np.maximum(mechanism.quantile((np.arange(200) + 0.5) / 200), test.no_room)
     return float(np.exp(-h * (far + excess)).mean())
@@ -186,8 +189,9 @@ def _starts(walk: Steps, turned: bool, forced: Mapping[int, int]) -> dict[float,
     return {k * walk.up - (steps - k) * walk.down: float(share) for k, share in enumerate(ups) if share > 1e-18}
 
 
-def _passage(test: Sprt, mechanism: Mechanism, p_phi: float, forced: Mapping[int, int], begin: float) -> Part | None:
+def _passage(setting: Setting, forced: Mapping[int, int], begin: float) -> Part | None:
     """The runs with L > begin, as if there were no far bound; None if that would cost too much."""
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     h, (turned, walk, near, _) = abs(test.exponent(p_phi)), turned_up(test, p_phi)
     last, share = max(forced, default=0), float(mechanism.survival(begin))
     if h == 0.0 or last > _LATE:

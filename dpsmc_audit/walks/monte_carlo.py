@@ -19,7 +19,7 @@ from numba import uint64
 from numpy.typing import NDArray
 
 from dpsmc_audit.jit import kernel
-from dpsmc_audit.mechanisms import Mechanism
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt, check_entries, check_probability, require
 from dpsmc_audit.walks.sums import convolution
 
@@ -590,9 +590,7 @@ def walk_arguments(test: Sprt, p_phi: float) -> tuple[object, ...]:
 
 
 def draw_block(
-    test: Sprt,
-    mechanism: Mechanism,
-    p_phi: float,
+    setting: Setting,
     first: int,
     count: int,
     *,
@@ -603,6 +601,7 @@ def draw_block(
     bit: int = 1,
 ) -> Runs:
     """Runs of paths first, ..., first + count - 1, their entries set to `bit`."""
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     runs, walk = Runs(np.empty(count, np.int64), np.empty(count, np.int8)), walk_arguments(test, p_phi)
 
     def walked(paths: IntArray, begun: IntArray, held: IntArray, excess: FloatArray, drawn: Runs) -> None:
@@ -652,8 +651,9 @@ def check_runs(
     check_entries(entries, max_steps)
 
 
-def block_size_for(test: Sprt, mechanism: Mechanism, p_phi: float, max_steps: int) -> int:
+def block_size_for(setting: Setting, max_steps: int) -> int:
     """Runs that make some hundredths of a second of work, fewer where they are long."""
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     excess = max(float(mechanism.quantile(0.63)), 0.0)
     samples = min(test.wald(p_phi, excess).samples, float(max_steps))
     return min(max(int(2.0**29 / max(samples, 1.0)), FEWEST_RUNS), MOST_RUNS)
@@ -672,9 +672,7 @@ def sum_of_squares(values: NDArray[np.int64]) -> int:
 
 
 def draw_runs(
-    test: Sprt,
-    mechanism: Mechanism,
-    p_phi: float,
+    setting: Setting,
     runs: int,
     *,
     seed: int = 1,
@@ -688,10 +686,10 @@ def draw_runs(
     Examples
     --------
     >>> from dpsmc_audit.mechanisms import NoNoise
-    >>> drawn = draw_runs(Sprt(p=0.73, delta=0.01, alpha=0.01), NoNoise(), 0.84, runs=1000, seed=7)
+    >>> drawn = draw_runs(Setting(Sprt(p=0.73, delta=0.01, alpha=0.01), NoNoise(), 0.84), runs=1000, seed=7)
     >>> drawn.tau.shape, set(drawn.decision.tolist())
     ((1000,), {1})
     """
-    check_runs(p_phi, runs, seed=seed, max_steps=max_steps, kernel=kernel, entries=entries)
+    check_runs(setting.p_phi, runs, seed=seed, max_steps=max_steps, kernel=kernel, entries=entries)
     options: dict[str, Any] = {"seed": seed, "max_steps": max_steps, "kernel": kernel, "entries": entries, "bit": bit}
-    return draw_block(test, mechanism, p_phi, 0, runs, **options)
+    return draw_block(setting, 0, runs, **options)

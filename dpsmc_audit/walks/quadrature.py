@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.mechanisms import Exponential, Mechanism
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.walks.exact import Exact, Steps, cells_needed, exit_law, walk_until_exit
 from dpsmc_audit.walks.overshoot import BUDGET, overshoots
@@ -93,8 +94,10 @@ def average_over(mechanism: Mechanism, function: Callable[[float], float]) -> fl
     return math.fsum(w * function(x) for x, w in zip(excess.tolist(), weights.tolist(), strict=True))
 
 
-def mean_by_quadrature(test: Sprt, mechanism: Exponential, p_phi: float) -> Exact:
+def mean_by_quadrature(setting: Setting) -> Exact:
     """Wald's identities averaged over L, and what the law for fixed bounds differs from them at a few nodes."""
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
+    assert isinstance(mechanism, Exponential)
     walk = Steps.of(test, p_phi)
 
     def wald(excess: float, scale: float = 1.0) -> float:
@@ -111,8 +114,10 @@ def mean_by_quadrature(test: Sprt, mechanism: Exponential, p_phi: float) -> Exac
     return Exact(value, error, "quadrature")
 
 
-def rare_by_quadrature(test: Sprt, mechanism: Exponential, p_phi: float) -> Exact:
+def rare_by_quadrature(setting: Setting) -> Exact:
     """Gauss nodes for the law of L tilted by exp(-|h| L), more and more of them."""
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
+    assert isinstance(mechanism, Exponential)
     h = abs(test.exponent(p_phi))
 
     def average(count: int) -> float:
@@ -121,11 +126,13 @@ def rare_by_quadrature(test: Sprt, mechanism: Exponential, p_phi: float) -> Exac
     return refine(average, 3e-3, most=64)
 
 
-def rare_by_overshoots(test: Sprt, mechanism: Exponential, p_phi: float) -> Exact:
+def rare_by_overshoots(setting: Setting) -> Exact:
     """Wald's identities averaged over L, and by how much the law for fixed bounds differs from them at a few places.
 
     The difference is noise around 0: where it is looked at matters little, so mechanisms share places where they can.
     """
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
+    assert isinstance(mechanism, Exponential)
     h, walk = abs(test.exponent(p_phi)), Steps.of(test, p_phi)
 
     def wald(excess: float, scale: float = 1.0) -> float:

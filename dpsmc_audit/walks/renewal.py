@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.jit import kernel
 from dpsmc_audit.mechanisms import Exponential
-from dpsmc_audit.sprt import Sprt
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.walks.exact import Exact, ExitLaw, Steps, TerminationLaw, cells_needed, walk_until_exit
 from dpsmc_audit.walks.overshoot import BUDGET, turned_up
 from dpsmc_audit.walks.passage import convolved
@@ -200,10 +200,12 @@ class Renewal:
 
 
 @lru_cache(maxsize=64)
-def renewal(test: Sprt, mechanism: Exponential, p_phi: float) -> Renewal | None:
+def renewal(setting: Setting) -> Renewal | None:
     """The renewal of the walk, turned so that it drifts up; None without drift, at too high a cost, or where the far
     bound is not far.
     """
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
+    assert isinstance(mechanism, Exponential)
     h, (turned, walk, b_up, b_low) = abs(test.exponent(p_phi)), turned_up(test, p_phi)
     if h == 0.0 or math.isinf(h) or max(cells_needed(walk, b_up, b_low), cells_needed(walk, b_up, _DEEP / h)) > BUDGET:
         return None

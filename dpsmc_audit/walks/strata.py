@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.memory import require_room
+from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt, require
 from dpsmc_audit.walks.exact import Steps, cells_needed, exit_law, walk_until_exit
 from dpsmc_audit.walks.overshoot import turned_up
@@ -53,9 +54,7 @@ class Part:
 
 
 def strata(
-    test: Sprt,
-    mechanism: Mechanism,
-    p_phi: float,
+    setting: Setting,
     forced: Mapping[int, int],
     lowest: float,
     highest: float | None,
@@ -66,9 +65,10 @@ def strata(
 
     With `beyond_passage`, only by what they differ from the passage over the near bound alone.
     """
-    top, rest = (highest, 0.0) if highest is not None else _affordable_top(test, mechanism, p_phi)
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
+    top, rest = (highest, 0.0) if highest is not None else _affordable_top(setting)
     tilt = abs(test.exponent(p_phi)) if beyond_passage else 0.0  # what the far bound changes falls like exp(-h L)
-    ends = _ends(test, mechanism, p_phi, lowest, top, tilt)
+    ends = _ends(setting, lowest, top, tilt)
     laws = [_between(test, p_phi, float(x), forced, beyond_passage) for x in ends]
     masses = -np.diff(mechanism.survival(np.concatenate([[lowest], ends[1:]])))
     fine = _weighted(laws, _weights(mechanism, lowest, ends, tilt))
@@ -109,11 +109,12 @@ def _mean(law: tuple[FloatArray, FloatArray]) -> float:
     return float(sum(dot(np.arange(1.0, side.size + 1.0), side) for side in law))
 
 
-def _ends(test: Sprt, mechanism: Mechanism, p_phi: float, lowest: float, top: float, tilt: float) -> FloatArray:
+def _ends(setting: Setting, lowest: float, top: float, tilt: float) -> FloatArray:
     """Ends of an even number of strata of equal probability, each L counted with ``exp(-tilt L)``.
 
     Without a tilt none is wider than the law for a fixed L is smooth.
     """
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     start = max(lowest, test.least_room)
     grid = np.linspace(start, top, 20_001)
     weights = -np.diff(mechanism.survival(grid)) * np.exp(-tilt * (grid[1:] - start))
@@ -170,8 +171,9 @@ def _weighted(laws: Sequence[tuple[FloatArray, FloatArray]], weights: FloatArray
     return null, alt
 
 
-def _affordable_top(test: Sprt, mechanism: Mechanism, p_phi: float) -> tuple[float, float]:
+def _affordable_top(setting: Setting) -> tuple[float, float]:
     """Up to which L strata go, and the probability of what is beyond."""
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     walk = Steps.of(test, p_phi)
     for tail in 10.0 ** -np.arange(9.0, 2.0, -1.0):
         top = float(mechanism.quantile(1.0 - tail))
