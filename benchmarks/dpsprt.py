@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 
 from benchmarks.measure import Ratio, Ratios, alternate
-from dpsmc_audit.dpsprt import DpSprt
+from dpsmc_audit.zoo.dpsprt import DpSprt
 
 __all__ = ["dpsprt_ratios"]
 

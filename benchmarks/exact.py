@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import EPSILON, LAW, P_PHI, TEST, Ratio, Ratios, alternate
-from dpsmc_audit.notions.marginal import marginal_law
+from dpsmc_audit.exact import averages, laws, overshoot, renewal
+from dpsmc_audit.exact import fixed as exact
+from dpsmc_audit.exact.averages import exact_mean, exact_sd
+from dpsmc_audit.exact.laws import exact_law
+from dpsmc_audit.observers.marginal.law import marginal_law
+from dpsmc_audit.sampling.runs import draw_runs
 from dpsmc_audit.setting import Setting
-from dpsmc_audit.walks import averages, exact, laws, overshoot, renewal
-from dpsmc_audit.walks.averages import exact_mean, exact_sd
-from dpsmc_audit.walks.laws import exact_law
-from dpsmc_audit.walks.monte_carlo import draw_runs
 
 __all__ = ["exact_ratios"]
 

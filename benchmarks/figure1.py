@@ -10,8 +10,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from benchmarks.measure import LAW, P_PHI, TEST, Ratio, Ratios, alternate
-from dpsmc_audit.walks import monte_carlo, pairs
-from dpsmc_audit.walks.monte_carlo import SEQUENCES, derived
+from dpsmc_audit.sampling import pairs
+from dpsmc_audit.sampling import runs as monte_carlo
+from dpsmc_audit.sampling.runs import SEQUENCES, derived
 
 __all__ = ["figure1_ratios"]
 

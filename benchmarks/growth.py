@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import EPSILON, LAW, P_PHI, TEST, Ratio, Ratios, alternate
-from dpsmc_audit.audits.picture import BATCH
+from dpsmc_audit.exact.fixed import exit_law
+from dpsmc_audit.exact.laws import _exact_law, exact_law
 from dpsmc_audit.mechanisms import Exponential
+from dpsmc_audit.observers.expected.picture import BATCH
+from dpsmc_audit.sampling.pairs import draw_excess, pair_sums
+from dpsmc_audit.sampling.runs import draw_runs
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
-from dpsmc_audit.walks.exact import exit_law
-from dpsmc_audit.walks.laws import _exact_law, exact_law
-from dpsmc_audit.walks.monte_carlo import draw_runs
-from dpsmc_audit.walks.pairs import draw_excess, pair_sums
 
 __all__ = ["growth_ratios", "memory_ratios"]
 
@@ -29,18 +29,18 @@ Work = Callable[[float], object]
 _PEAK = """
 from pathlib import Path
 from benchmarks.measure import EPSILON, LAW, P_PHI, TEST
-from dpsmc_audit.execution import Execution
+from dpsmc_audit.runs.execution import Execution
 {work}
 lines = Path("/proc/self/status").read_text().splitlines()
 print(next(line for line in lines if line.startswith("VmHWM")).split()[1])
 """
 """The peak of this very process: what getrusage tells also counts the process that started it."""
 _SIMULATE = """
-from dpsmc_audit.simulation import simulate
+from dpsmc_audit.tasks.simulate import simulate
 simulate(TEST, LAW, P_PHI, {size}, execution=Execution("threads", 2))
 """
 _PAIRS = """
-from dpsmc_audit.walks.pairs import draw_excess, pair_sums
+from dpsmc_audit.sampling.pairs import draw_excess, pair_sums
 pair_sums(TEST, P_PHI, draw_excess(LAW, 10_000, 1), {size}, (1,), seed=1, max_steps=10**7)
 """
 

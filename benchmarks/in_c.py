@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measure import LAW, P_PHI, TEST
-from dpsmc_audit.walks import monte_carlo
+from dpsmc_audit.sampling import runs as monte_carlo
 
 __all__ = ["binomial_jumps", "compiler", "library", "scalar_steps"]
 

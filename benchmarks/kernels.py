@@ -11,9 +11,9 @@ import numpy as np
 
 from benchmarks import in_c, plain
 from benchmarks.measure import LAW, P_PHI, TEST, Ratio, Ratios, alternate
+from dpsmc_audit.exact.averages import exact_mean, exact_sd
+from dpsmc_audit.sampling.runs import draw_runs
 from dpsmc_audit.setting import Setting
-from dpsmc_audit.walks.averages import exact_mean, exact_sd
-from dpsmc_audit.walks.monte_carlo import draw_runs
 
 __all__ = ["kernel_ratios"]
 

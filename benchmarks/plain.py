@@ -13,7 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from benchmarks.measure import LAW, P_PHI, TEST
-from dpsmc_audit.walks import monte_carlo
+from dpsmc_audit.sampling import runs as monte_carlo
 
 __all__ = ["numba_generator", "numba_random", "numpy_blocks", "pure_python"]
 

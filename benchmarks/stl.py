@@ -13,8 +13,8 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.measure import Ratio, Ratios, alternate
-from dpsmc_audit.models.traces import Traces
 from dpsmc_audit.stl import parse
+from dpsmc_audit.stl.traces import Traces
 
 ALWAYS = "always[0.8,1] (abs(e) < 0.05)"
 UNTIL = "always[0,0.5] ((abs(e) < 0.05) until[0.1,0.3] (x > 0))"

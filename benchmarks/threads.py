@@ -14,13 +14,13 @@ from typing import cast
 import numpy as np
 
 from benchmarks.measure import EPSILON, LAW, P_PHI, TEST, Ratio, Ratios
-from dpsmc_audit.audits.expected import audit
-from dpsmc_audit.execution import Execution
+from dpsmc_audit.observers.expected.audit import audit
+from dpsmc_audit.runs.execution import Execution
+from dpsmc_audit.sampling import runs as monte_carlo
+from dpsmc_audit.sampling.pairs import draw_excess, pair_sums
+from dpsmc_audit.sampling.runs import MOST_RUNS, walk_arguments
 from dpsmc_audit.setting import Setting
-from dpsmc_audit.simulation import simulate
-from dpsmc_audit.walks import monte_carlo
-from dpsmc_audit.walks.monte_carlo import MOST_RUNS, walk_arguments
-from dpsmc_audit.walks.pairs import draw_excess, pair_sums
+from dpsmc_audit.tasks.simulate import simulate
 
 __all__ = ["thread_ratios"]
 

@@ -26,8 +26,8 @@ from dpsmc_audit.evidence.bounds import bounded_verdict
 from dpsmc_audit.evidence.events import Counted, joined, outcome_code
 from dpsmc_audit.evidence.gathered import Gathered, Outcomes
 from dpsmc_audit.evidence.verdict import Method
+from dpsmc_audit.sampling.runs import draw_runs
 from dpsmc_audit.setting import Setting
-from dpsmc_audit.walks.monte_carlo import draw_runs
 
 __all__ = ["verdict_ratios"]
 

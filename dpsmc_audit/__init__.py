@@ -12,44 +12,45 @@ __version__ = "0.1.0"
 
 _WHERE = {
     "Sprt": "sprt",
-    "ParameterError": "sprt",
+    "ParameterError": "errors",
     "Mechanism": "mechanisms",
     "NoNoise": "mechanisms",
     "Exponential": "mechanisms",
-    "Audit": "audits.expected",
-    "audit": "audits.expected",
-    "Execution": "execution",
+    "Audit": "observers.expected.audit",
+    "audit": "observers.expected.audit",
+    "Execution": "runs.execution",
     "Setting": "setting",
-    "Simulation": "simulation",
-    "simulate": "simulation",
-    "exact_characteristics": "simulation",
-    "draw_runs": "walks.monte_carlo",
-    "exit_law": "walks.exact",
-    "exact_law": "walks.laws",
-    "exact_mean": "walks.averages",
-    "exact_sd": "walks.averages",
-    "exact_error": "walks.averages",
-    "worst_errors": "walks.averages",
-    "load_results": "report.files",
+    "Simulation": "tasks.simulate",
+    "simulate": "tasks.simulate",
+    "exact_characteristics": "tasks.simulate",
+    "draw_runs": "sampling.runs",
+    "exit_law": "exact.fixed",
+    "exact_law": "exact.laws",
+    "exact_mean": "exact.averages",
+    "exact_sd": "exact.averages",
+    "exact_error": "exact.averages",
+    "worst_errors": "exact.averages",
+    "load_results": "runs.files",
     "Laplace": "mechanisms",
     "Truncated": "mechanisms",
     "Law": "mechanisms",
-    "MarginalAudit": "audits.marginal",
-    "audit_marginal": "audits.marginal",
-    "InformedAudit": "audits.informed",
-    "audit_informed": "audits.informed",
-    "marginal_law": "notions.marginal",
-    "draw_pair": "notions.informed",
-    "given_sequence": "notions.informed",
-    "oscillating_sequence": "notions.sequences",
-    "read_sequence": "notions.sequences",
-    "BlackBoxAudit": "audits.black_box",
-    "Sampler": "audits.black_box",
-    "SamplerError": "audits.black_box",
-    "audit_mechanism": "audits.black_box",
-    "DpSprt": "dpsprt",
-    "privacy_profile": "profiles",
-    "Profile": "profiles",
+    "MarginalAudit": "observers.marginal.audit",
+    "audit_marginal": "observers.marginal.audit",
+    "InformedAudit": "observers.informed.audit",
+    "audit_informed": "observers.informed.audit",
+    "marginal_law": "observers.marginal.law",
+    "draw_pair": "observers.informed.law",
+    "given_sequence": "observers.informed.law",
+    "oscillating_sequence": "observers.informed.sequences",
+    "read_sequence": "observers.informed.sequences",
+    "BlackBoxAudit": "observers.black_box",
+    "Sampler": "observers.black_box",
+    "SamplerError": "observers.black_box",
+    "audit_mechanism": "observers.black_box",
+    "DpSprt": "zoo.dpsprt",
+    "private": "exact.calibration",
+    "privacy_profile": "evidence.profiles",
+    "Profile": "evidence.profiles",
 }
 
 __all__ = [
@@ -90,31 +91,34 @@ __all__ = [
     "marginal_law",
     "oscillating_sequence",
     "privacy_profile",
+    "private",
     "read_sequence",
     "simulate",
     "worst_errors",
 ]
 
 if TYPE_CHECKING:
-    from dpsmc_audit.audits.black_box import BlackBoxAudit, Sampler, SamplerError, audit_mechanism
-    from dpsmc_audit.audits.expected import Audit, audit
-    from dpsmc_audit.audits.informed import InformedAudit, audit_informed
-    from dpsmc_audit.audits.marginal import MarginalAudit, audit_marginal
-    from dpsmc_audit.dpsprt import DpSprt
-    from dpsmc_audit.execution import Execution
+    from dpsmc_audit.errors import ParameterError
+    from dpsmc_audit.evidence.profiles import Profile, privacy_profile
+    from dpsmc_audit.exact.averages import exact_error, exact_mean, exact_sd, worst_errors
+    from dpsmc_audit.exact.calibration import private
+    from dpsmc_audit.exact.fixed import exit_law
+    from dpsmc_audit.exact.laws import exact_law
     from dpsmc_audit.mechanisms import Exponential, Laplace, Law, Mechanism, NoNoise, Truncated
-    from dpsmc_audit.notions.informed import draw_pair, given_sequence
-    from dpsmc_audit.notions.marginal import marginal_law
-    from dpsmc_audit.notions.sequences import oscillating_sequence, read_sequence
-    from dpsmc_audit.profiles import Profile, privacy_profile
-    from dpsmc_audit.report.files import load_results
+    from dpsmc_audit.observers.black_box import BlackBoxAudit, Sampler, SamplerError, audit_mechanism
+    from dpsmc_audit.observers.expected.audit import Audit, audit
+    from dpsmc_audit.observers.informed.audit import InformedAudit, audit_informed
+    from dpsmc_audit.observers.informed.law import draw_pair, given_sequence
+    from dpsmc_audit.observers.informed.sequences import oscillating_sequence, read_sequence
+    from dpsmc_audit.observers.marginal.audit import MarginalAudit, audit_marginal
+    from dpsmc_audit.observers.marginal.law import marginal_law
+    from dpsmc_audit.runs.execution import Execution
+    from dpsmc_audit.runs.files import load_results
+    from dpsmc_audit.sampling.runs import draw_runs
     from dpsmc_audit.setting import Setting
-    from dpsmc_audit.simulation import Simulation, exact_characteristics, simulate
-    from dpsmc_audit.sprt import ParameterError, Sprt
-    from dpsmc_audit.walks.averages import exact_error, exact_mean, exact_sd, worst_errors
-    from dpsmc_audit.walks.exact import exit_law
-    from dpsmc_audit.walks.laws import exact_law
-    from dpsmc_audit.walks.monte_carlo import draw_runs
+    from dpsmc_audit.sprt import Sprt
+    from dpsmc_audit.tasks.simulate import Simulation, exact_characteristics, simulate
+    from dpsmc_audit.zoo.dpsprt import DpSprt
 
 
 def __getattr__(name: str) -> Any:

@@ -1,37 +1,47 @@
-"""What the command says of an error: one line."""
+"""Errors for the user, and the checks that every room makes."""
 
 from __future__ import annotations
 
-from traceback import walk_tb
+from collections.abc import Sequence
+from pathlib import Path
 
-from hydra.errors import HydraException
-from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
-
-from dpsmc_audit.sprt import ParameterError
-
-__all__ = ["one_line", "unknown_to_hydra"]
+__all__ = ["ParameterError", "check_entries", "check_probability", "in_order", "regular", "require"]
 
 
-def one_line(error: BaseException) -> str:
-    """One line for the user: Hydra puts the reason into the cause."""
-    told = isinstance(error, (ParameterError, HydraException, OmegaConfBaseException, OSError)) or _of_hydra(error)
-    text = f"{error}" if told else f"{type(error).__name__}: {error}"
-    text = text.replace("LexerNoViableAltException:", "cannot read the override")  # Hydra shows its parser's exception
-    cause = error.__cause__
-    lines = [*text.splitlines(), *(f"{cause}".splitlines()[:1] if isinstance(cause, OmegaConfBaseException) else [])]
-    told_in_one = " ".join(line.strip() for line in lines if line.strip(" ^"))
-    return told_in_one.encode("utf-8", "backslashreplace").decode()  # bytes that are no text can be part of a message
+class ParameterError(ValueError):
+    """A parameter that no run can be made with; its message is one line for the user."""
 
 
-def unknown_to_hydra(error: BaseException) -> str | None:
-    """The key that Hydra did not find, where that is its reason; None otherwise."""
-    reason = error.__cause__ or error.__context__
-    if isinstance(error, HydraException) and isinstance(reason, (ConfigAttributeError, ConfigKeyError)):
-        return reason.full_key
-    return None
+def require(condition: bool, message: str) -> None:
+    """Raise `ParameterError` unless the condition holds (a comparison with nan never does)."""
+    if not condition:
+        raise ParameterError(message)
 
 
-def _of_hydra(error: BaseException) -> bool:
-    """Some of Hydra's refusals are plain exceptions; they are known by where they were raised."""
-    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
-    return bool(frames) and f"{frames[-1].f_globals.get('__name__')}".startswith(("hydra.", "omegaconf."))
+def regular(path: Path) -> Path:
+    """The path of a file that can be read again: a pipe would make its reader wait, or be empty the second time."""
+    require(path.is_file() or not path.exists() or path.is_dir(), f"{path} is not a regular file")
+    return path
+
+
+def in_order(entry: int | Sequence[int]) -> tuple[int, ...]:
+    """One or several entries, counted from 1, in the order in which the walks meet them."""
+    entries = (entry,) if isinstance(entry, int) else tuple(sorted(entry))
+    require(len(entries) > 0, "entry must name at least one sample")
+    require(entries[0] >= 1, f"entry must be at least 1, got {entries[0]}")
+    require(len(set(entries)) == len(entries), f"entry must name different samples, got {list(entries)}")
+    return entries
+
+
+def check_entries(entries: tuple[int, ...], max_steps: int) -> None:
+    """Entries are samples that can be drawn."""
+    if entries:
+        in_order(entries)
+        require(entries[-1] <= max_steps, f"entry must lie in [1, max_steps], got {entries[-1]}")
+
+
+def check_probability(name: str, value: float) -> None:
+    """A probability lies in [0, 1]."""
+    require(0.0 <= value <= 1.0, f"{name} must lie in [0, 1], got {value}")
+    edge = min(value, 1.0 - value)
+    require(edge == 0.0 or edge >= 1e-12, f"{name} must be 0, 1 or at least 1e-12 away from them, got {value}")

@@ -16,17 +16,16 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpsmc_audit.sprt import Sprt, require
+from dpsmc_audit.errors import require
+from dpsmc_audit.sprt import Sprt
 
 __all__ = [
-    "MECHANISMS",
     "Exponential",
     "Laplace",
     "Law",
     "Mechanism",
     "NoNoise",
     "Truncated",
-    "mechanism_named",
     "sample",
 ]
 
@@ -149,18 +148,6 @@ class Laplace:
         require(0.0 < self.scale < math.inf, f"the scale of L must be positive and finite, got {self.scale}")
         require(math.isfinite(self.center), f"the center of L must be finite, got {self.center}")
 
-    @classmethod
-    def private(cls, test: Sprt, epsilon: float) -> Self:
-        """Scale ``c / epsilon``, and the smallest center >= 0 at which the exact errors keep their levels.
-
-        The smallest on a grid, that is: see `calibrated_center`.
-        """
-        from dpsmc_audit.calibration import calibrated_center  # computed with the walks, which know of mechanisms
-
-        check_epsilon(cls.name, epsilon)
-        scale = test.step_sum / epsilon
-        return cls(calibrated_center(test, lambda center: cls(center, scale), scale, 0.0), scale)
-
     def survival(self, excess: ArrayLike) -> FloatArray:
         z = (np.asarray(excess, dtype=np.float64) - self.center) / self.scale
         half = 0.5 * np.exp(-np.abs(z))
@@ -200,20 +187,6 @@ class Truncated:
     def __post_init__(self) -> None:
         _ = self._whole
         require(math.isfinite(self.lowest), f"the smallest L must be finite, got {self.lowest}")
-
-    @classmethod
-    def private(cls, test: Sprt, epsilon: float) -> Self:
-        """Scale ``c / epsilon``, with the mean of Algorithm 2's L, or more where the error levels ask for it.
-
-        Kept is room for ten changed samples, or for half the bound if that is less.
-        """
-        from dpsmc_audit.calibration import calibrated_center, center_of_mean
-
-        check_epsilon(cls.name, epsilon)
-        scale, lowest = test.step_sum / epsilon, test.no_room + min(10.0 * test.step_sum, -0.5 * test.no_room)
-        as_long = center_of_mean(lambda center: cls(center, scale, lowest).mean, scale, lowest, scale)
-        center = calibrated_center(test, lambda center: cls(center, scale, lowest), scale, as_long)
-        return cls(center, scale, lowest)
 
     @property
     def mean(self) -> float:
@@ -342,23 +315,3 @@ def sample(law: Mechanism, rng: np.random.Generator, size: int) -> FloatArray:
     True
     """
     return law.quantile(rng.random(size))
-
-
-MECHANISMS: dict[str, type[NoNoise] | type[Exponential] | type[Laplace] | type[Truncated]] = {
-    law.name: law for law in (NoNoise, Exponential, Laplace, Truncated)
-}
-
-
-def mechanism_named(
-    name: str, test: Sprt, epsilon: float, distribution: str | None = None, arguments: dict[str, float] | None = None
-) -> Mechanism:
-    """The mechanism a configuration names, calibrated to the test and the privacy level."""
-    if name == Law.name:
-        require(distribution is not None, "mechanism=law needs mechanism.distribution, a distribution of scipy.stats")
-        law = Law.of(f"{distribution}", **(arguments or {}))
-        message = f"mechanism law {distribution}: no L leaves room between the bounds, a coin would decide every run"
-        require(float(law.survival(test.no_room)) > 1e-6, message)
-        return law
-    require(distribution is None and not arguments, f"mechanism.distribution is for mechanism=law, got {name}")
-    require(name in MECHANISMS, f"mechanism must be one of {', '.join([*MECHANISMS, Law.name])}, got {name}")
-    return MECHANISMS[name].private(test, epsilon)

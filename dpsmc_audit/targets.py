@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from dpsmc_audit.sprt import ParameterError, require
+from dpsmc_audit.errors import ParameterError, require
 
 __all__ = ["load_target", "module_file", "said"]
 

@@ -35,18 +35,19 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.evidence.intervals import clopper_pearson
 from dpsmc_audit.evidence.means import bounded_mean
-from dpsmc_audit.mechanisms import MECHANISMS, Exponential, Laplace, Mechanism
-from dpsmc_audit.notions.expected import expected_law
-from dpsmc_audit.notions.informed import InformedLaw, draw_pair
-from dpsmc_audit.notions.marginal import NAMES, SIDES, MarginalLaw, marginal_law
-from dpsmc_audit.paper import P_PHI, P
-from dpsmc_audit.profiles import total_variation
+from dpsmc_audit.evidence.profiles import total_variation
+from dpsmc_audit.exact.calibration import MECHANISMS, private
+from dpsmc_audit.mechanisms import Exponential, Laplace, Mechanism
+from dpsmc_audit.numerics.ties import best_of, exceeds
+from dpsmc_audit.observers.expected.law import expected_law
+from dpsmc_audit.observers.informed.law import InformedLaw, draw_pair
+from dpsmc_audit.observers.marginal.law import NAMES, SIDES, MarginalLaw, marginal_law
 from dpsmc_audit.report.figures import save
 from dpsmc_audit.report.style import DARK_BLUE, RED, new_figure, tidy
+from dpsmc_audit.sampling.runs import Runs, derived, draw_runs
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
-from dpsmc_audit.ties import best_of, exceeds
-from dpsmc_audit.walks.monte_carlo import Runs, derived, draw_runs
+from dpsmc_audit.tasks.paper import P_PHI, P
 
 TOP = Path(__file__).parent.parent
 RESULTS = TOP / "experiments" / "results" / "attack.csv"
@@ -293,7 +294,7 @@ def table() -> pd.DataFrame:
     rows: list[Row] = []
     for law in (Exponential, Laplace):
         for epsilon in EPSILONS:
-            mechanism = MECHANISMS[law.name].private(TEST, epsilon)
+            mechanism = private(MECHANISMS[law.name], TEST, epsilon)
             rows += [
                 {"mechanism": law.name, "notion": observe.__name__, **observe(mechanism, epsilon)}
                 for observe in (marginal, informed, expected)

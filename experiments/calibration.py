@@ -31,12 +31,12 @@ from dpsmc_audit.evidence.events import Counted, outcome_code
 from dpsmc_audit.evidence.intervals import clopper_pearson
 from dpsmc_audit.evidence.verdict import Method
 from dpsmc_audit.mechanisms import Exponential
-from dpsmc_audit.notions.marginal import MarginalLaw, marginal_law
-from dpsmc_audit.paper import P_PHI, P
+from dpsmc_audit.observers.marginal.law import MarginalLaw, marginal_law
 from dpsmc_audit.report.figures import save
 from dpsmc_audit.report.style import DARK_BLUE, GREEN, GREY, RED, new_figure, tidy
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
+from dpsmc_audit.tasks.paper import P_PHI, P
 
 TOP = Path(__file__).parent.parent
 RESULTS = TOP / "experiments" / "results" / "calibration.csv"

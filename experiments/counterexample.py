@@ -20,13 +20,13 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from dpsmc_audit.mechanisms import Exponential, Mechanism, NoNoise
-from dpsmc_audit.notions.informed import InformedLaw, average, given_sequence
-from dpsmc_audit.notions.sequences import oscillating_sequence
-from dpsmc_audit.paper import P_PHI, P
+from dpsmc_audit.observers.informed.law import InformedLaw, average, given_sequence
+from dpsmc_audit.observers.informed.sequences import oscillating_sequence
 from dpsmc_audit.report.figures import save
 from dpsmc_audit.report.style import BLUE, DARK_BLUE, GREY, RED, new_figure, tidy
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
+from dpsmc_audit.tasks.paper import P_PHI, P
 
 TOP = Path(__file__).parent.parent
 LONGEST = 10**6

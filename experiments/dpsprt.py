@@ -29,19 +29,20 @@ import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from dpsmc_audit.audits.black_box import BlackBoxAudit, Sampler, audit_mechanism
-from dpsmc_audit.dpsprt import DpSprt
+from dpsmc_audit.exact.averages import exact_mean, worst_errors
+from dpsmc_audit.exact.calibration import private
 from dpsmc_audit.mechanisms import Exponential, Laplace, Mechanism, NoNoise, Truncated
-from dpsmc_audit.notions.informed import given_sequence, lowest_record
-from dpsmc_audit.notions.sequences import oscillating_sequence
+from dpsmc_audit.numerics.sums import dot
+from dpsmc_audit.numerics.ties import best_of, ranked
+from dpsmc_audit.observers.black_box import BlackBoxAudit, Sampler, audit_mechanism
+from dpsmc_audit.observers.informed.law import given_sequence, lowest_record
+from dpsmc_audit.observers.informed.sequences import oscillating_sequence
 from dpsmc_audit.report.figures import save
 from dpsmc_audit.report.style import DARK_BLUE, GREY, RED, new_figure, tidy
+from dpsmc_audit.sampling.records import records_of
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
-from dpsmc_audit.ties import best_of, ranked
-from dpsmc_audit.walks.averages import exact_mean, worst_errors
-from dpsmc_audit.walks.records import records_of
-from dpsmc_audit.walks.sums import dot
+from dpsmc_audit.zoo.dpsprt import DpSprt
 
 TOP = Path(__file__).parent.parent
 RESULTS = TOP / "experiments" / "results" / "dpsprt.csv"
@@ -176,8 +177,8 @@ def equal_error(level: float) -> dict[str, tuple[Sprt, Mechanism]]:
         alphas = [alpha for alpha in np.linspace(0.01, 0.49, 97).tolist() if error(kind, alpha) <= level]
         chosen[kind] = made(kind, max(alphas))
     base = Sprt(p, delta, level)
-    chosen["truncated"] = (base, Truncated.private(base, EPSILON))
-    chosen["laplace"] = (base, Laplace.private(base, EPSILON))
+    chosen["truncated"] = (base, private(Truncated, base, EPSILON))
+    chosen["laplace"] = (base, private(Laplace, base, EPSILON))
     return chosen
 
 

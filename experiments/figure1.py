@@ -9,10 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from dpsmc_audit import Exponential, Sprt, audit
-from dpsmc_audit.paper import P_PHI, P
 from dpsmc_audit.report.figures import audit_figure, save
 from dpsmc_audit.report.tables import columns_csv
 from dpsmc_audit.setting import Setting
+from dpsmc_audit.tasks.paper import P_PHI, P
 
 TOP = Path(__file__).parent.parent
 EPSILON = 0.01

@@ -17,15 +17,15 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from dpsmc_audit.audits.expected import Audit, audit
-from dpsmc_audit.audits.informed import InformedAudit, audit_informed
-from dpsmc_audit.audits.marginal import MarginalAudit, audit_marginal
-from dpsmc_audit.mechanisms import MECHANISMS
-from dpsmc_audit.paper import P_PHI, P
+from dpsmc_audit.exact.averages import exact_mean, worst_errors
+from dpsmc_audit.exact.calibration import MECHANISMS, private
+from dpsmc_audit.observers.expected.audit import Audit, audit
+from dpsmc_audit.observers.informed.audit import InformedAudit, audit_informed
+from dpsmc_audit.observers.marginal.audit import MarginalAudit, audit_marginal
 from dpsmc_audit.report.figures import save, sweep_figure
 from dpsmc_audit.report.style import new_figure, tidy
 from dpsmc_audit.setting import Setting
-from dpsmc_audit.walks.averages import exact_mean, worst_errors
+from dpsmc_audit.tasks.paper import P_PHI, P
 from experiments.sensitivity import LOOKS, TEST
 
 TOP = Path(__file__).parent.parent
@@ -40,7 +40,7 @@ TITLES = {
 
 
 def audited(name: str, notion: str) -> Audit | MarginalAudit | InformedAudit:
-    mechanism, grid = MECHANISMS[name].private(TEST, EPSILON), EPSILONS.tolist()
+    mechanism, grid = private(MECHANISMS[name], TEST, EPSILON), EPSILONS.tolist()
     if notion == "expected":
         return audit(Setting(TEST, mechanism, P_PHI), EPSILON, engine="exact", epsilons=grid)
     if notion == "marginal":
@@ -50,7 +50,7 @@ def audited(name: str, notion: str) -> Audit | MarginalAudit | InformedAudit:
 
 def rows_of(name: str, notion: str) -> tuple[dict[str, Any], pd.DataFrame]:
     """The row of one mechanism and observer, and its profile."""
-    mechanism, judged = MECHANISMS[name].private(TEST, EPSILON), audited(name, notion)
+    mechanism, judged = private(MECHANISMS[name], TEST, EPSILON), audited(name, notion)
     worst, found = worst_errors(TEST, mechanism), judged.leakage
     row = {
         "mechanism": name,

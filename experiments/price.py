@@ -18,12 +18,12 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from dpsmc_audit.mechanisms import MECHANISMS
-from dpsmc_audit.paper import P_PHI, P
+from dpsmc_audit.exact.averages import exact_mean, worst_errors
+from dpsmc_audit.exact.calibration import MECHANISMS, private
 from dpsmc_audit.report.figures import save
 from dpsmc_audit.report.style import new_figure, tidy
 from dpsmc_audit.setting import Setting
-from dpsmc_audit.walks.averages import exact_mean, worst_errors
+from dpsmc_audit.tasks.paper import P_PHI, P
 from experiments.sensitivity import LOOKS, TEST, WIDTH, effect, leakage
 
 TOP = Path(__file__).parent.parent
@@ -33,7 +33,7 @@ NODES = 2_000
 
 
 def row(name: str, epsilon: float, nodes: int = NODES) -> dict[str, Any]:
-    mechanism = MECHANISMS[name].private(TEST, epsilon)
+    mechanism = private(MECHANISMS[name], TEST, epsilon)
     samples, worst = exact_mean(Setting(TEST, mechanism, P_PHI)), worst_errors(TEST, mechanism)
     found: dict[str, Any] = {
         "mechanism": name,

@@ -19,14 +19,14 @@ import numpy as np
 import pandas as pd
 
 from dpsmc_audit.evidence.bounds import shows
+from dpsmc_audit.exact.averages import exact_mean
 from dpsmc_audit.mechanisms import Exponential
-from dpsmc_audit.notions.marginal import _block, marginal_law
-from dpsmc_audit.paper import P_PHI, P
+from dpsmc_audit.numerics.ties import ranked
+from dpsmc_audit.observers.marginal.law import _block, marginal_law
+from dpsmc_audit.sampling.runs import MOST_RUNS, block_size_for
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
-from dpsmc_audit.ties import ranked
-from dpsmc_audit.walks.averages import exact_mean
-from dpsmc_audit.walks.monte_carlo import MOST_RUNS, block_size_for
+from dpsmc_audit.tasks.paper import P_PHI, P
 
 TOP = Path(__file__).parent.parent
 RESULTS = TOP / "experiments" / "results" / "scaling.csv"

@@ -24,16 +24,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from dpsmc_audit.mechanisms import MECHANISMS, Exponential, Mechanism, NoNoise
-from dpsmc_audit.notions.marginal import MarginalLaw, marginal_law
-from dpsmc_audit.paper import P_PHI, P
-from dpsmc_audit.profiles import Leakage
+from dpsmc_audit.evidence.profiles import Leakage
+from dpsmc_audit.exact.calibration import MECHANISMS, private
+from dpsmc_audit.exact.fixed import exit_law
+from dpsmc_audit.mechanisms import Exponential, Mechanism, NoNoise
+from dpsmc_audit.numerics.sums import dot
+from dpsmc_audit.observers.marginal.law import MarginalLaw, marginal_law
 from dpsmc_audit.report.figures import save
 from dpsmc_audit.report.style import DARK_BLUE, GREEN, GREY, RED, new_figure, tidy
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
-from dpsmc_audit.walks.exact import exit_law
-from dpsmc_audit.walks.sums import dot
+from dpsmc_audit.tasks.paper import P_PHI, P
 
 TOP = Path(__file__).parent.parent
 RESULTS = TOP / "experiments" / "results" / "sensitivity.csv"
@@ -115,7 +116,7 @@ def effect(test: Sprt, mechanism: Mechanism, entry: int, nodes: int = NODES) -> 
 
 
 def row(name: str, entry: int, nodes: int = NODES) -> Row:
-    found = effect(TEST, MECHANISMS[name].private(TEST, EPSILON), entry, nodes)
+    found = effect(TEST, private(MECHANISMS[name], TEST, EPSILON), entry, nodes)
     tells = leakage(found.one, found.zero, [0.0, EPSILON])
     event = tells.best
     assert event is not None  # the whole range is a tail of probability 1

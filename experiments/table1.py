@@ -11,10 +11,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from dpsmc_audit import Exponential, Sprt, exact_sd, simulate
-from dpsmc_audit.paper import P_PHI, RUNS, TABLE1, P, compare
 from dpsmc_audit.report.figures import save
 from dpsmc_audit.report.style import DARK_BLUE, RED, new_figure, tidy
 from dpsmc_audit.setting import Setting
+from dpsmc_audit.tasks.paper import P_PHI, RUNS, TABLE1, P, compare
 
 TOP = Path(__file__).parent.parent
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hydra.core.global_hydra import GlobalHydra
 
-from dpsmc_audit import cli
+from dpsmc_audit.app import cli
 
 Run = Callable[..., tuple[int, str, str]]
 

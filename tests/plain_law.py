@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpsmc_audit.exact.fixed import TerminationLaw
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.sprt import Sprt
-from dpsmc_audit.walks.exact import TerminationLaw
 
 _HAIR = 1e-11
 """Positions are rounded by less than this, and no L is meant to lie that near to a position."""

@@ -135,7 +135,7 @@ def run_all(folder: Path) -> None:
     """Every command in its own folder, with its exit code."""
     from hydra.core.global_hydra import GlobalHydra
 
-    from dpsmc_audit import cli
+    from dpsmc_audit.app import cli
 
     sys.path.insert(0, f"{folder}")
     (folder / "mine.py").write_text(SAMPLER)

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from dpsmc_audit.audits.black_box import audit_mechanism
-from dpsmc_audit.audits.expected import audit
-from dpsmc_audit.audits.informed import audit_informed
-from dpsmc_audit.audits.marginal import audit_marginal
+from dpsmc_audit.evidence.profiles import epsilon_grid
 from dpsmc_audit.mechanisms import Exponential, Mechanism
-from dpsmc_audit.profiles import epsilon_grid
-from dpsmc_audit.report.files import write_json, write_text
-from dpsmc_audit.report.other_observers import Case, observers_csv, other_profiles
+from dpsmc_audit.observers.black_box import audit_mechanism
+from dpsmc_audit.observers.expected.audit import audit
+from dpsmc_audit.observers.informed.audit import audit_informed
+from dpsmc_audit.observers.marginal.audit import audit_marginal
 from dpsmc_audit.report.page_audit import OBSERVERS_CSV, audit_page
 from dpsmc_audit.report.tables import columns_csv, flatten
+from dpsmc_audit.runs.files import write_json, write_text
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
+from dpsmc_audit.tasks.other_observers import Case, observers_csv, other_profiles
 
 EPSILON, P_PHI = 0.1, 0.84
 TEST = Sprt(p=0.73, delta=0.03, alpha=0.05)

@@ -7,9 +7,9 @@ import math
 import numpy as np
 from hypothesis import strategies as st
 
-from dpsmc_audit.models.traces import Traces
 from dpsmc_audit.stl import Formula, syntax
 from dpsmc_audit.stl.syntax import Interval, Node
+from dpsmc_audit.stl.traces import Traces
 
 NAMES = ("x", "y", "speed")
 STEP = 0.1

@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 
 from dpsmc_audit.evidence.intervals import clopper_pearson
+from dpsmc_audit.evidence.profiles import total_variation
 from dpsmc_audit.mechanisms import Exponential, Laplace
-from dpsmc_audit.notions.expected import expected_law
-from dpsmc_audit.notions.marginal import marginal_law
-from dpsmc_audit.paper import P_PHI
-from dpsmc_audit.profiles import total_variation
+from dpsmc_audit.observers.expected.law import expected_law
+from dpsmc_audit.observers.marginal.law import marginal_law
 from dpsmc_audit.setting import Setting
+from dpsmc_audit.tasks.paper import P_PHI
 from experiments import attack
 
 RESULTS = attack.TOP / "experiments" / "results" / "attack.csv"

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from dpsmc_audit import Exponential, NoNoise, ParameterError, Sprt, audit
-from dpsmc_audit.audits import picture
-from dpsmc_audit.audits.expected import auto_bin_width
-from dpsmc_audit.audits.picture import Picture
-from dpsmc_audit.audits.verdicts import support_gap_evidence
 from dpsmc_audit.evidence.bounds import Parts
 from dpsmc_audit.evidence.verdict import Verdict
+from dpsmc_audit.observers.expected import picture
+from dpsmc_audit.observers.expected.audit import auto_bin_width
+from dpsmc_audit.observers.expected.picture import Picture
+from dpsmc_audit.observers.expected.verdicts import support_gap_evidence
+from dpsmc_audit.sampling.pairs import PairSums
 from dpsmc_audit.setting import Setting
-from dpsmc_audit.walks.pairs import PairSums
 
 PAPER = Sprt(0.73, 0.01, 0.01)
 LAW = Exponential.private(PAPER, 0.01)

@@ -5,21 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsmc_audit.mechanisms import Exponential, Law, NoNoise, mechanism_named
+from dpsmc_audit.exact import averages, brackets, quadrature
+from dpsmc_audit.exact.averages import exact_error, exact_mean, exact_null_probability, exact_sd, worst_errors
+from dpsmc_audit.exact.calibration import mechanism_named
+from dpsmc_audit.exact.fixed import Steps, cells_needed, exit_law
+from dpsmc_audit.exact.laws import exact_law
+from dpsmc_audit.exact.renewal import renewal
+from dpsmc_audit.mechanisms import Exponential, Law, NoNoise
+from dpsmc_audit.sampling.runs import draw_runs
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
-from dpsmc_audit.walks import averages, brackets, quadrature
-from dpsmc_audit.walks.averages import (
-    exact_error,
-    exact_mean,
-    exact_null_probability,
-    exact_sd,
-    worst_errors,
-)
-from dpsmc_audit.walks.exact import Steps, cells_needed, exit_law
-from dpsmc_audit.walks.laws import exact_law
-from dpsmc_audit.walks.monte_carlo import draw_runs
-from dpsmc_audit.walks.renewal import renewal
 from tests.strategies import epsilons, examples, sprts
 
 PAPER = Sprt(0.73, 0.01, 0.01)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dpsmc_audit import execution
 from dpsmc_audit.report import figures
+from dpsmc_audit.runs import execution
 from tests.command import Run, runner
 
 AUDIT = ["pairs=260", "draws=500", "epsilon=0.05"]

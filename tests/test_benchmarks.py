@@ -11,9 +11,9 @@ import pytest
 from benchmarks import in_c, page, plain, results, verdicts
 from benchmarks.__main__ import PARTS
 from benchmarks.measure import LAW, P_PHI, TEST, Ratio
+from dpsmc_audit.exact.averages import exact_mean, exact_sd
+from dpsmc_audit.sampling.runs import draw_runs
 from dpsmc_audit.setting import Setting
-from dpsmc_audit.walks.averages import exact_mean, exact_sd
-from dpsmc_audit.walks.monte_carlo import draw_runs
 
 TOP = Path(__file__).parent.parent
 KNOWN = results.read()

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from dpsmc_audit import audit_mechanism
-from dpsmc_audit.audits.black_box import Sampler, SamplerError, _blocks
+from dpsmc_audit.errors import ParameterError
 from dpsmc_audit.evidence.verdict import METHODS, Method
-from dpsmc_audit.sprt import ParameterError
+from dpsmc_audit.observers.black_box import Sampler, SamplerError, _blocks
 from dpsmc_audit.targets import load_target
 
 Result = tuple[np.ndarray, np.ndarray]

@@ -14,8 +14,8 @@ from dpsmc_audit.evidence import bounds
 from dpsmc_audit.evidence.anytime import Anytime
 from dpsmc_audit.evidence.bounds import PARTS, Parts, bounded_verdict, part_of, shows
 from dpsmc_audit.evidence.events import Counted, outcome_code
+from dpsmc_audit.evidence.profiles import privacy_profile
 from dpsmc_audit.evidence.verdict import METHODS, Detectable, Method, Verdict
-from dpsmc_audit.profiles import privacy_profile
 from experiments.calibration import PRIVATE, one_sided, rejects
 
 BOUNDS: tuple[Method, ...] = ("split", "union")

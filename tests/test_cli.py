@@ -15,8 +15,8 @@ import pytest
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 
-from dpsmc_audit.config import read, register
-from dpsmc_audit.report import sweep
+from dpsmc_audit.app import sweep
+from dpsmc_audit.app.config import read, register
 from dpsmc_audit.report.figures import sweep_figure
 from tests.command import Run, runner
 

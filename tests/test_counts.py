@@ -13,25 +13,18 @@ from typing import Any
 import pytest
 
 from dpsmc_audit import audit, audit_marginal
+from dpsmc_audit.exact import averages, brackets, laws, overshoot, passage, quadrature, renewal  # fmt: skip
+from dpsmc_audit.exact import fixed as exact
+from dpsmc_audit.exact.laws import exact_law
 from dpsmc_audit.mechanisms import Exponential
-from dpsmc_audit.notions import informed, marginal
+from dpsmc_audit.numerics import sums
+from dpsmc_audit.observers.informed import law as informed
+from dpsmc_audit.observers.marginal import law as marginal
+from dpsmc_audit.sampling import pairs
+from dpsmc_audit.sampling import runs as monte_carlo
+from dpsmc_audit.sampling.runs import Kernel, draw_runs
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
-from dpsmc_audit.walks import (
-    averages,
-    brackets,
-    exact,
-    laws,
-    monte_carlo,
-    overshoot,
-    pairs,
-    passage,
-    quadrature,
-    renewal,
-    sums,
-)  # fmt: skip
-from dpsmc_audit.walks.laws import exact_law
-from dpsmc_audit.walks.monte_carlo import Kernel, draw_runs
 from tests import twins
 
 P_PHI, EPSILON = 0.84, 0.01

@@ -18,9 +18,9 @@ import pytest
 
 import dpsmc_audit
 from dpsmc_audit import Exponential, NoNoise, Sprt, exact_error, exit_law, marginal_law, worst_errors
-from dpsmc_audit.notions.expected import expected_law
-from dpsmc_audit.paper import P_PHI, TABLE1, P, compare
+from dpsmc_audit.observers.expected.law import expected_law
 from dpsmc_audit.setting import Setting
+from dpsmc_audit.tasks.paper import P_PHI, TABLE1, P, compare
 from experiments import calibration, dpsprt, figure1, table1
 from tests import test_errata as errata
 from tests.command import Run

@@ -15,10 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsmc_audit import audit_mechanism
-from dpsmc_audit.dpsprt import ZETA_S, DpSprt, S
+from dpsmc_audit.errors import ParameterError
+from dpsmc_audit.exact.calibration import private
 from dpsmc_audit.mechanisms import Exponential, Laplace, Mechanism, NoNoise, Truncated
-from dpsmc_audit.notions.informed import given_sequence
-from dpsmc_audit.sprt import ParameterError, Sprt
+from dpsmc_audit.observers.informed.law import given_sequence
+from dpsmc_audit.sprt import Sprt
+from dpsmc_audit.zoo.dpsprt import ZETA_S, DpSprt, S
 from experiments import dpsprt as study
 from tests.statistics import chi_square
 
@@ -124,7 +126,7 @@ def test_quadrature_is_fine_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     for law, stated in laws:
         coarse = law()
         with monkeypatch.context() as finer:
-            finer.setattr("dpsmc_audit.dpsprt._PANELS", 192)
+            finer.setattr("dpsmc_audit.zoo.dpsprt._PANELS", 192)
             assert law() == pytest.approx(coarse, abs=stated)
 
 
@@ -173,7 +175,7 @@ def test_barrier_runs_on_a_sequence_follow_the_informed_law() -> None:
     test = Sprt(0.5, 0.2, 0.05)
     made: dict[str, Mechanism] = {}
     made["none"], made["exponential"] = NoNoise(), Exponential.private(test, 1.0)
-    made |= {"truncated": Truncated.private(test, 1.0), "laplace": Laplace.private(test, 1.0)}
+    made |= {"truncated": private(Truncated, test, 1.0), "laplace": private(Laplace, test, 1.0)}
     for kind, mechanism in made.items():
         bits = np.random.default_rng(3).integers(0, 2, 400)
         law = given_sequence(test, mechanism, bits, [1])

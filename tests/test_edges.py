@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dpsmc_audit import Exponential, Laplace, NoNoise, Sprt, Truncated, audit, audit_informed, audit_marginal
+from dpsmc_audit.exact.calibration import private
 from dpsmc_audit.mechanisms import Law, Mechanism
-from dpsmc_audit.notions.edges import Tails
-from dpsmc_audit.notions.expected import ExpectedLaw, expected_law
+from dpsmc_audit.observers.expected.edges import Tails
+from dpsmc_audit.observers.expected.law import ExpectedLaw, expected_law
 from dpsmc_audit.setting import Setting
 from tests.strategies import examples
 
@@ -259,7 +260,7 @@ def test_no_bin_is_outside_a_claim_that_is_not_violated(epsilon: float) -> None:
 def test_a_claim_next_to_the_truth(share: float, verdict: str) -> None:
     """Two-sided noise of scale c / 0.1 has bins with a log ratio of 0.1, exactly: a claim of a bit less is false."""
     test = Sprt(0.73, 0.03, 0.05)
-    found = audit(Setting(test, Laplace.private(test, 0.1), 0.84), 0.1 * share, engine="exact", bin_width=100)
+    found = audit(Setting(test, private(Laplace, test, 0.1), 0.84), 0.1 * share, engine="exact", bin_width=100)
     assert found.verdict.verdict == verdict
     assert found.bins_outside == 0 or verdict == "violated"
 

@@ -6,12 +6,12 @@ import math
 
 import pytest
 
+from dpsmc_audit.exact.laws import exact_law
+from dpsmc_audit.exact.renewal import renewal
 from dpsmc_audit.mechanisms import Exponential
-from dpsmc_audit.notions.marginal import marginal_law
+from dpsmc_audit.observers.marginal.law import marginal_law
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
-from dpsmc_audit.walks.laws import exact_law
-from dpsmc_audit.walks.renewal import renewal
 from tests.entry_settings import Forced, random_setting
 from tests.plain_law import compared, lattice_ends, plain_law, quantile_ends
 

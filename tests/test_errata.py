@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dpsmc_audit import Exponential, NoNoise, Sprt, exact_error, exit_law, worst_errors
-from dpsmc_audit.paper import P_PHI, TABLE1, P
 from dpsmc_audit.setting import Setting
+from dpsmc_audit.tasks.paper import P_PHI, TABLE1, P
 from experiments import counterexample
 
 PAPER = Sprt(P, 0.01, 0.01)

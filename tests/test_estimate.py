@@ -8,15 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpsmc_audit import model_simulation
-from dpsmc_audit.estimation import estimate
+from dpsmc_audit.errors import ParameterError
+from dpsmc_audit.exact.laws import exact_law
 from dpsmc_audit.mechanisms import Exponential, Laplace, NoNoise
-from dpsmc_audit.model_simulation import Streams, simulate_model, stop
 from dpsmc_audit.models.sources import Bernoulli
-from dpsmc_audit.paper import TABLE1
 from dpsmc_audit.setting import Setting
-from dpsmc_audit.sprt import ParameterError, Sprt
-from dpsmc_audit.walks.laws import exact_law
+from dpsmc_audit.sprt import Sprt
+from dpsmc_audit.tasks import simulate_model as model_simulation
+from dpsmc_audit.tasks.estimate import estimate
+from dpsmc_audit.tasks.paper import TABLE1
+from dpsmc_audit.tasks.simulate_model import Streams, simulate_model, stop
 from tests.command import Run, result_in, runner
 from tests.statistics import chi_square
 
@@ -150,7 +151,7 @@ def test_the_model_is_set_beside_its_exact_mean() -> None:
 
 
 def exact_mean_at(test: Sprt, p_phi: float) -> float:
-    from dpsmc_audit.walks.averages import exact_mean
+    from dpsmc_audit.exact.averages import exact_mean
 
     return exact_mean(Setting(test, Exponential.private(test, 0.5), p_phi)).value
 

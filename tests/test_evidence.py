@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, t
 
+from dpsmc_audit.errors import ParameterError
 from dpsmc_audit.evidence.intervals import (
     check_confidence,
     clopper_pearson,
@@ -16,7 +17,6 @@ from dpsmc_audit.evidence.intervals import (
     student_quantile,
     upper_ends,
 )
-from dpsmc_audit.sprt import ParameterError
 
 
 @given(st.integers(1, 300), st.floats(1e-6, 1 - 1e-6) | st.sampled_from([0.0, 1.0]), st.sampled_from([0.5, 0.9, 0.99]))

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsmc_audit.sprt import ParameterError, Sprt
-from dpsmc_audit.walks.exact import ExitLaw, Steps, exit_law, walk_until_exit
+from dpsmc_audit.errors import ParameterError
+from dpsmc_audit.exact.fixed import ExitLaw, Steps, exit_law, walk_until_exit
+from dpsmc_audit.sprt import Sprt
 from tests.strategies import probabilities, sprts
 
 PAPER = Sprt(0.73, 0.01, 0.01)

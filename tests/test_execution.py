@@ -18,19 +18,19 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpsmc_audit import Exponential, ParameterError, Sprt, audit, audit_mechanism, simulate
-from dpsmc_audit import execution as module
-from dpsmc_audit.audits import expected
-from dpsmc_audit.audits.verdicts import support_gap_evidence
-from dpsmc_audit.checkpoints import Checkpoint
 from dpsmc_audit.evidence.anytime import Anytime
-from dpsmc_audit.execution import AHEAD, Backend, Execution, accumulate, cut
-from dpsmc_audit.model_simulation import simulate_model
 from dpsmc_audit.models.sources import Bernoulli
-from dpsmc_audit.notions.informed import average
-from dpsmc_audit.notions.marginal import Counts, count_runs
+from dpsmc_audit.observers.expected import audit as expected
+from dpsmc_audit.observers.expected.verdicts import support_gap_evidence
+from dpsmc_audit.observers.informed.law import average
+from dpsmc_audit.observers.marginal.law import Counts, count_runs
+from dpsmc_audit.runs import execution as module
+from dpsmc_audit.runs.checkpoints import Checkpoint
+from dpsmc_audit.runs.execution import AHEAD, Backend, Execution, accumulate, cut
+from dpsmc_audit.sampling.pairs import draw_excess, pair_sums
 from dpsmc_audit.setting import Setting
-from dpsmc_audit.simulation import Tally
-from dpsmc_audit.walks.pairs import draw_excess, pair_sums
+from dpsmc_audit.tasks.simulate import Tally
+from dpsmc_audit.tasks.simulate_model import simulate_model
 
 TEST = Sprt(0.73, 0.03, 0.05)
 LAW = Exponential.private(TEST, 0.2)
@@ -352,7 +352,7 @@ def test_errors_of_a_block_come_through(backend: Backend) -> None:
 
 
 def test_tallies_of_any_size_survive_a_checkpoint(tmp_path: Path) -> None:
-    from dpsmc_audit.simulation import Total
+    from dpsmc_audit.tasks.simulate import Total
 
     total = Total()
     total.add(Tally(1, 1, 0, 0, 2**40, 2**100 + 1))

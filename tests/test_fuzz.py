@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
 from dpsmc_audit.report import figures
-from dpsmc_audit.resume import fingerprint_in
+from dpsmc_audit.runs.resume import fingerprint_in
 from tests.command import Run, runner
 from tests.strategies_fuzz import commands, sweeps
 

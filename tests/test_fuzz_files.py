@@ -20,21 +20,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsmc_audit.audits.picture import Picture
-from dpsmc_audit.checkpoints import Checkpoint
+from dpsmc_audit.errors import ParameterError
 from dpsmc_audit.evidence.gathered import Gathered, Outcomes
 from dpsmc_audit.mechanisms import Exponential
 from dpsmc_audit.models.keys import read_formula
 from dpsmc_audit.models.recorded import Recorded
 from dpsmc_audit.models.simulated import PythonBits
-from dpsmc_audit.notions.sequences import read_sequence
-from dpsmc_audit.report.files import RESULT, load_results, read_json, write_json
-from dpsmc_audit.resume import content_of, fingerprint_in, seal, set_aside, take_over
-from dpsmc_audit.simulation import Tally, Total
-from dpsmc_audit.sprt import ParameterError, Sprt
+from dpsmc_audit.observers.expected.picture import Picture
+from dpsmc_audit.observers.informed.sequences import read_sequence
+from dpsmc_audit.runs.checkpoints import Checkpoint
+from dpsmc_audit.runs.files import RESULT, load_results, read_json, write_json
+from dpsmc_audit.runs.resume import content_of, fingerprint_in, seal, set_aside, take_over
+from dpsmc_audit.sampling.pairs import draw_excess, pair_sums
+from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.stl import parse
 from dpsmc_audit.targets import load_target
-from dpsmc_audit.walks.pairs import draw_excess, pair_sums
+from dpsmc_audit.tasks.simulate import Tally, Total
 from tests.command import result_in, runner
 from tests.test_fuzz import FAST, no_longer_than
 

@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 from dpsmc_audit import Laplace, Sprt, marginal_law
-from dpsmc_audit.paper import P_PHI
+from dpsmc_audit.exact.calibration import private
 from dpsmc_audit.setting import Setting
+from dpsmc_audit.tasks.paper import P_PHI
 from experiments import __main__ as gallery
 from experiments import observers, price, sensitivity
 from tests.documents import TOP, blocks
@@ -38,7 +39,7 @@ def test_rows_of_the_sensitivity_are_recomputed(name: str, entry: int) -> None:
 def test_averaging_over_nodes_follows_the_exact_law() -> None:
     """Within the error that is stated; coarse steps, where nodes are cheap and exact laws are sharp."""
     test = Sprt(0.73, 0.05, 0.05)
-    noise = Laplace.private(test, 0.3)
+    noise = private(Laplace, test, 0.3)
     halves, longer = sensitivity.averaged(test, noise, 4, 1000)
     both = halves.mean(axis=0)
     found = sensitivity.Effect(both[1], both[0], longer, tuple((half[1], half[0]) for half in halves), 0.0)

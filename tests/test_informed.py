@@ -8,21 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsmc_audit.audits.informed import audit_informed
-from dpsmc_audit.execution import Execution
+from dpsmc_audit.errors import ParameterError
+from dpsmc_audit.exact.fixed import exit_law
 from dpsmc_audit.mechanisms import Exponential, Laplace, Mechanism, NoNoise
-from dpsmc_audit.notions.informed import (
-    average,
-    draw_pair,
-    given_sequence,
-    informed_law,
-    lowest_record,
-)
-from dpsmc_audit.notions.sequences import oscillating_sequence, read_sequence
+from dpsmc_audit.observers.informed.audit import audit_informed
+from dpsmc_audit.observers.informed.law import average, draw_pair, given_sequence, informed_law, lowest_record
+from dpsmc_audit.observers.informed.sequences import oscillating_sequence, read_sequence
+from dpsmc_audit.runs.execution import Execution
+from dpsmc_audit.sampling.records import records_of
 from dpsmc_audit.setting import Setting
-from dpsmc_audit.sprt import ParameterError, Sprt
-from dpsmc_audit.walks.exact import exit_law
-from dpsmc_audit.walks.records import records_of
+from dpsmc_audit.sprt import Sprt
 from tests import twins
 from tests.strategies import epsilons, probabilities, sprts
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from numba import config
 
-from dpsmc_audit.jit import kernel
+from dpsmc_audit.numerics.jit import kernel
 from dpsmc_audit.report.command import without_folders
 from tests.documents import TOP
 

@@ -17,9 +17,9 @@ from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 
-from dpsmc_audit import cli
-from dpsmc_audit.config import known_keys, refuse_unknown, register
-from dpsmc_audit.keys import MOST, Keys, UnknownKeyError, distance
+from dpsmc_audit.app import cli
+from dpsmc_audit.app.config import known_keys, refuse_unknown, register
+from dpsmc_audit.app.keys import MOST, Keys, UnknownKeyError, distance
 from tests.command import Run, result_in, runner
 
 TOP = Path(__file__).parent.parent
@@ -235,7 +235,7 @@ def test_a_job_of_a_launcher_looks_for_itself(
     run: Run, tmp_path: Path, own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without what looks at a sweep before its jobs, the first job ends it."""
-    monkeypatch.setattr("dpsmc_audit.report.sweep._refuse_swept", lambda config: None)
+    monkeypatch.setattr("dpsmc_audit.app.sweep._refuse_swept", lambda config: None)
     check(run, tmp_path, ["--config-dir", str(own), "+sweep=plus", *EXACT], "epsilon")
 
 

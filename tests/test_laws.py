@@ -7,14 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpsmc_audit.errors import ParameterError
+from dpsmc_audit.exact.averages import exact_error, exact_mean
+from dpsmc_audit.exact.laws import _mixed_law, exact_law
+from dpsmc_audit.exact.passage import convolved
+from dpsmc_audit.exact.renewal import _renewed, renewal
 from dpsmc_audit.mechanisms import Exponential, Laplace, Law, Mechanism, NoNoise, Truncated
+from dpsmc_audit.sampling.runs import draw_runs
 from dpsmc_audit.setting import Setting
-from dpsmc_audit.sprt import ParameterError, Sprt
-from dpsmc_audit.walks.averages import exact_error, exact_mean
-from dpsmc_audit.walks.laws import _mixed_law, exact_law
-from dpsmc_audit.walks.monte_carlo import draw_runs
-from dpsmc_audit.walks.passage import convolved
-from dpsmc_audit.walks.renewal import _renewed, renewal
+from dpsmc_audit.sprt import Sprt
 from tests.statistics import chi_square
 from tests.strategies import epsilons, examples, mechanisms, sprts
 
@@ -93,7 +94,7 @@ def test_renewal_and_passage_agree(test: Sprt, epsilon: float, p_phi: float, for
 @pytest.mark.parametrize(("first", "last", "epsilon"), [(10, 30, 0.2), (12, 25, 0.2), (12, 25, 1.0), (10, 30, 1.0)])
 def test_entries_that_lead_far_against_the_drift(first: int, last: int, epsilon: float) -> None:
     """Twenty zeros in a row take the walk to the far bound and beyond: against 3000 laws for fixed L."""
-    from dpsmc_audit.walks.exact import exit_law
+    from dpsmc_audit.exact.fixed import exit_law
 
     test, forced = Sprt(0.5, 0.1, 0.05), dict.fromkeys(range(first, last + 1), 0)
     law = Exponential.private(test, epsilon)
@@ -123,7 +124,7 @@ def test_a_mean_that_does_not_exist_is_infinite(law: Law, finite: bool) -> None:
 @pytest.mark.parametrize("entry", [200, 500, 1000])
 def test_late_entries_by_renewal_are_those_of_many_l(entry: int) -> None:
     """Records before the entry have ladder steps of their own; against 1000 exact laws for fixed L."""
-    from dpsmc_audit.walks.exact import exit_law
+    from dpsmc_audit.exact.fixed import exit_law
 
     law = Exponential.private(PAPER, 0.05)
     for bit in (1, 0):
@@ -171,7 +172,7 @@ def test_certain_samples(data: st.DataObject, test: Sprt, p_phi: float, entries:
 @given(st.lists(st.floats(0, 1), min_size=5, max_size=60), st.lists(st.floats(0, 0.2), min_size=1, max_size=40))
 def test_the_renewal_equation_is_solved_either_way(source: list[float], kernel: list[float]) -> None:
     """Term by term, and by Newton's inversion of the power series, forced by a limit of 0."""
-    from dpsmc_audit.walks import renewal as module
+    from dpsmc_audit.exact import renewal as module
 
     scaled = np.array(kernel) / max(1.1 * sum(kernel), 1.0)
     direct = _renewed(np.array(source), scaled)
@@ -192,7 +193,7 @@ def test_without_drift_the_law_is_refused_where_it_is_too_dear() -> None:
 @settings(max_examples=examples(15), deadline=None)
 def test_an_error_that_is_stated_covers_a_finer_law(test: Sprt, epsilon: float, p_phi: float) -> None:
     """Strata against 1500 midpoints of L: P(tau > k) differs by no more than both can be wrong."""
-    from dpsmc_audit.walks.exact import exit_law
+    from dpsmc_audit.exact.fixed import exit_law
 
     law = Laplace(0.5 * test.step_sum / epsilon, test.step_sum / epsilon)
     exact = exact_law(Setting(test, law, p_phi), {1: 1})

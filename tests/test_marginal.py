@@ -7,18 +7,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsmc_audit.audits.marginal import audit_marginal, exact_verdict
+from dpsmc_audit.errors import ParameterError
 from dpsmc_audit.evidence.bounds import Parts, bounded_verdict
 from dpsmc_audit.evidence.events import outcome_code
+from dpsmc_audit.evidence.profiles import privacy_profile
 from dpsmc_audit.evidence.verdict import Method
-from dpsmc_audit.execution import Execution
+from dpsmc_audit.exact.calibration import private
 from dpsmc_audit.mechanisms import Exponential, Laplace, Mechanism, NoNoise, Truncated
-from dpsmc_audit.notions.informed import average
-from dpsmc_audit.notions.marginal import MarginalLaw, count_runs, marginal_law, smoothed_law
-from dpsmc_audit.profiles import privacy_profile
+from dpsmc_audit.observers.informed.law import average
+from dpsmc_audit.observers.marginal.audit import audit_marginal, exact_verdict
+from dpsmc_audit.observers.marginal.law import MarginalLaw, count_runs, marginal_law, smoothed_law
+from dpsmc_audit.runs.execution import Execution
+from dpsmc_audit.sampling.runs import derived, draw_runs
 from dpsmc_audit.setting import Setting
-from dpsmc_audit.sprt import ParameterError, Sprt
-from dpsmc_audit.walks.monte_carlo import derived, draw_runs
+from dpsmc_audit.sprt import Sprt
 from tests.statistics import chi_square
 from tests.strategies import epsilons, examples, mechanisms, sprts
 
@@ -111,7 +113,7 @@ def test_averaged_informed_laws_are_no_more_than_the_marginal_one() -> None:
 
 def test_laplace_hides_more_and_truncated_noise_costs_less() -> None:
     """delta(epsilon) of one released (tau, o): .0070 by Algorithm 2, .0003 by Laplace noise; exact."""
-    laplace, truncated = Laplace.private(PAPER, 0.01), Truncated.private(PAPER, 0.01)
+    laplace, truncated = private(Laplace, PAPER, 0.01), private(Truncated, PAPER, 0.01)
     grid = np.array([0.01])
     delta = {law.name: marginal_law(Setting(PAPER, law, 0.84), (1,)).leakage(grid, 0.01).profile.at(0.01) for law in
              (LAW, laplace, truncated)}  # fmt: skip

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpsmc_audit.errors import ParameterError
 from dpsmc_audit.evidence.means import betting_interval, betting_intervals, bounded_mean, lower_means
-from dpsmc_audit.sprt import ParameterError
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 LAWS: dict[str, tuple[Draw, float]] = {

@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpsmc_audit.mechanisms import MECHANISMS, Exponential, Law, Mechanism, Truncated, mechanism_named, sample
-from dpsmc_audit.sprt import ParameterError, Sprt
+from dpsmc_audit.errors import ParameterError
+from dpsmc_audit.exact.calibration import MECHANISMS, mechanism_named, private
+from dpsmc_audit.mechanisms import Exponential, Law, Mechanism, Truncated, sample
+from dpsmc_audit.sprt import Sprt
 from tests.strategies import epsilons, mechanisms, sprts
 
 cases = sprts().flatmap(lambda test: st.tuples(st.just(test), mechanisms(test)))
@@ -118,7 +120,7 @@ def test_a_law_without_room_is_refused() -> None:
 @pytest.mark.parametrize(("alpha", "delta", "epsilon"), [(0.01, 0.01, 0.01), (0.05, 0.03, 0.05), (0.1, 0.1, 1.0)])
 def test_truncated_noise_is_as_long_as_algorithm_2_or_longer(alpha: float, delta: float, epsilon: float) -> None:
     test = Sprt(0.73, delta, alpha)
-    law = Truncated.private(test, epsilon)
+    law = private(Truncated, test, epsilon)
     assert law.mean >= test.step_sum / epsilon * (1 - 1e-9)
     assert test.no_room < law.lowest < 0
     draws = sample(law, np.random.default_rng(2), 200_000)

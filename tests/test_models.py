@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsmc_audit.errors import ParameterError
 from dpsmc_audit.models import recorded
 from dpsmc_audit.models.keys import MODELS, ModelKeys, read_formula, source_of
 from dpsmc_audit.models.powertrain import Powertrain
 from dpsmc_audit.models.recorded import Recorded
 from dpsmc_audit.models.simulated import CASE_STUDY, PowertrainBits, PythonBits
 from dpsmc_audit.models.sources import BATCH, Bernoulli, Negated, Source, SourceError
-from dpsmc_audit.sprt import ParameterError
 from dpsmc_audit.stl import parse
 
 ABOVE = parse("always[0,0.2] (x > 0)")

@@ -8,13 +8,15 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from dpsmc_audit.execution import cut
-from dpsmc_audit.mechanisms import Exponential, NoNoise, mechanism_named
+from dpsmc_audit.errors import ParameterError
+from dpsmc_audit.exact.calibration import mechanism_named
+from dpsmc_audit.exact.laws import exact_law
+from dpsmc_audit.mechanisms import Exponential, NoNoise
+from dpsmc_audit.runs.execution import cut
+from dpsmc_audit.sampling import runs as monte_carlo
+from dpsmc_audit.sampling.runs import Kernel, Runs, derived, draw_block, draw_runs
 from dpsmc_audit.setting import Setting
-from dpsmc_audit.sprt import ParameterError, Sprt
-from dpsmc_audit.walks import monte_carlo
-from dpsmc_audit.walks.laws import exact_law
-from dpsmc_audit.walks.monte_carlo import Kernel, Runs, derived, draw_block, draw_runs
+from dpsmc_audit.sprt import Sprt
 from tests import twins
 from tests.statistics import chi_square
 from tests.strategies import epsilons, examples, mechanisms, sprts

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from dpsmc_audit.exact.fixed import Steps, exit_law
+from dpsmc_audit.exact.ladder import MeanPassage
 from dpsmc_audit.mechanisms import Exponential, Law, NoNoise
-from dpsmc_audit.notions.expected import _by_grid, expected_law, forced_moments, output_sensitivity
+from dpsmc_audit.observers.expected.law import _by_grid, expected_law, forced_moments, output_sensitivity
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
-from dpsmc_audit.walks.exact import Steps, exit_law
-from dpsmc_audit.walks.ladder import MeanPassage
 from tests.strategies import examples, sprts
 
 PAPER = Sprt(0.73, 0.01, 0.01)
@@ -75,7 +75,7 @@ def test_probabilities_are_those_of_many_l(test: Sprt, epsilon: float, p_phi: fl
 @pytest.mark.parametrize("entry", [1, 50, 400])
 def test_forced_moments_without_and_with_walds_identities(entry: int, monkeypatch: pytest.MonkeyPatch) -> None:
     exact = [forced_moments(PAPER, 0.8, 2.0, {entry: bit}) for bit in (1, 0)]
-    monkeypatch.setattr("dpsmc_audit.notions.expected._CHEAP", 0.0)
+    monkeypatch.setattr("dpsmc_audit.observers.expected.law._CHEAP", 0.0)
     smooth = [forced_moments(PAPER, 0.8, 2.0, {entry: bit}) for bit in (1, 0)]
     for (mean, null), (approximate, share) in zip(exact, smooth, strict=True):
         assert approximate == pytest.approx(mean, rel=1e-3)

@@ -18,10 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import hypergeom
 
+from dpsmc_audit.errors import ParameterError
 from dpsmc_audit.mechanisms import Exponential, NoNoise
 from dpsmc_audit.models.recorded import Recorded
 from dpsmc_audit.models.sources import BATCH, Batch, Bernoulli
-from dpsmc_audit.sprt import ParameterError, Sprt
+from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.stl import parse
 from dpsmc_audit.verify import release
 from dpsmc_audit.verify.boundary import VerificationError

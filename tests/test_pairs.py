@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsmc_audit.execution import Execution
+from dpsmc_audit.errors import ParameterError
+from dpsmc_audit.exact.fixed import exit_law
 from dpsmc_audit.mechanisms import Exponential
-from dpsmc_audit.sprt import ParameterError, Sprt
-from dpsmc_audit.walks.exact import exit_law
-from dpsmc_audit.walks.monte_carlo import SEQUENCES, derived
-from dpsmc_audit.walks.pairs import draw_excess, pair_sums, pair_times
+from dpsmc_audit.runs.execution import Execution
+from dpsmc_audit.sampling.pairs import draw_excess, pair_sums, pair_times
+from dpsmc_audit.sampling.runs import SEQUENCES, derived
+from dpsmc_audit.sprt import Sprt
 from tests import twins
 from tests.strategies import epsilons, sprts
 

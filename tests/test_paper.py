@@ -7,8 +7,8 @@ import math
 import pytest
 
 from dpsmc_audit import Exponential, Sprt, exact_mean, exact_sd, simulate
-from dpsmc_audit.paper import P_PHI, TABLE1, P, compare
 from dpsmc_audit.setting import Setting
+from dpsmc_audit.tasks.paper import P_PHI, TABLE1, P, compare
 
 EXACT = {
     (0.01, 0.01, 0.01): 1322.747,

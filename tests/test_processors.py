@@ -12,19 +12,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpsmc_audit import calibration
-from dpsmc_audit.checkpoints import Checkpoint
-from dpsmc_audit.cli import _key
-from dpsmc_audit.config import Config, Named, Noise
+from dpsmc_audit.app.cli import _key
+from dpsmc_audit.app.config import Config, Named, Noise
+from dpsmc_audit.exact import brackets, calibration
+from dpsmc_audit.exact.averages import WorstErrors, worst_errors
+from dpsmc_audit.exact.calibration import private
+from dpsmc_audit.exact.fixed import Exact
 from dpsmc_audit.mechanisms import Exponential, Laplace, Truncated
-from dpsmc_audit.notions.marginal import marginal_law
+from dpsmc_audit.observers.marginal.law import marginal_law
+from dpsmc_audit.runs.checkpoints import Checkpoint
+from dpsmc_audit.sampling.runs import _jump_tables
 from dpsmc_audit.setting import Setting
-from dpsmc_audit.simulation import Tally, Total, simulate
 from dpsmc_audit.sprt import Sprt
-from dpsmc_audit.walks import brackets
-from dpsmc_audit.walks.averages import WorstErrors, worst_errors
-from dpsmc_audit.walks.exact import Exact
-from dpsmc_audit.walks.monte_carlo import _jump_tables
+from dpsmc_audit.tasks.simulate import Tally, Total, simulate
 from tests.processors import COMMANDS, TOP, blas_kernel, cpu_features, differences, environment, processors
 
 PAPER = Sprt(0.73, 0.01, 0.01)
@@ -48,7 +48,7 @@ CENTERS = [
 def test_centers_are_the_same_everywhere(
     kind: type[Laplace] | type[Truncated], test: Sprt, epsilon: float, center: float
 ) -> None:
-    assert kind.private(test, epsilon).center == center
+    assert private(kind, test, epsilon).center == center
 
 
 @pytest.mark.processor
@@ -58,7 +58,7 @@ def test_centers_are_the_same_everywhere(
 def test_a_center_is_the_first_point_of_its_grid_that_keeps_the_levels(
     kind: type[Laplace] | type[Truncated], test: Sprt, epsilon: float
 ) -> None:
-    law = kind.private(test, epsilon)
+    law = private(kind, test, epsilon)
     unit = calibration.unit_below(1e-4 * law.scale)
     assert law.center % unit == 0.0
     assert 0.5e-4 * law.scale < unit <= 1e-4 * law.scale
@@ -72,7 +72,7 @@ def test_rounding_moves_no_center(
     monkeypatch: pytest.MonkeyPatch, kind: type[Laplace] | type[Truncated], test: Sprt, epsilon: float
 ) -> None:
     """Errors that are off by 1e-13 of themselves, each time they are computed: more than sums in any order differ."""
-    center = kind.private(test, epsilon).center
+    center = private(kind, test, epsilon).center
     for seed in range(3):
         rng = np.random.default_rng(seed)
 
@@ -84,7 +84,7 @@ def test_rounding_moves_no_center(
             return WorstErrors(shaken(found.fp), shaken(found.fn))  # type: ignore[operator]
 
         monkeypatch.setattr(calibration, "worst_errors", rounded)
-        assert kind.private(test, epsilon).center == center
+        assert private(kind, test, epsilon).center == center
 
 
 @pytest.mark.processor
@@ -113,7 +113,7 @@ def test_an_interval_is_halved_by_a_rule_where_two_matter_the_same() -> None:
 def test_the_same_samples_are_drawn_everywhere(
     kind: type[Laplace] | type[Truncated], epsilon: float, samples: int
 ) -> None:
-    tally = simulate(Setting(PAPER, kind.private(PAPER, epsilon), 0.84), 20_000).tally
+    tally = simulate(Setting(PAPER, private(kind, PAPER, epsilon), 0.84), 20_000).tally
     assert (tally.runs, tally.null, tally.samples) == (20_000, 20_000, samples)
 
 

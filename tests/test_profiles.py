@@ -11,14 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from dpsmc_audit.errors import ParameterError
+from dpsmc_audit.evidence.profiles import Profile, best_tail, epsilon_grid, privacy_profile, total_variation
 from dpsmc_audit.mechanisms import Exponential, Laplace, Truncated
-from dpsmc_audit.notions.expected import expected_law
-from dpsmc_audit.notions.informed import draw_pair
-from dpsmc_audit.notions.marginal import marginal_law
-from dpsmc_audit.profiles import Profile, best_tail, epsilon_grid, privacy_profile, total_variation
+from dpsmc_audit.numerics.ties import CLOSE
+from dpsmc_audit.observers.expected.law import expected_law
+from dpsmc_audit.observers.informed.law import draw_pair
+from dpsmc_audit.observers.marginal.law import marginal_law
 from dpsmc_audit.setting import Setting
-from dpsmc_audit.sprt import ParameterError, Sprt
-from dpsmc_audit.ties import CLOSE
+from dpsmc_audit.sprt import Sprt
 from tests.strategies import mechanisms, sprts
 
 PAPER = Sprt(0.73, 0.01, 0.01)

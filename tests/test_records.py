@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpsmc_audit.sampling.records import Records, draw_records, records_of
+from dpsmc_audit.sampling.runs import SEQUENCES, derived
 from dpsmc_audit.sprt import Sprt
-from dpsmc_audit.walks.monte_carlo import SEQUENCES, derived
-from dpsmc_audit.walks.records import Records, draw_records, records_of
 from tests import twins
 from tests.strategies import sprts
 

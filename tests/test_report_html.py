@@ -17,9 +17,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dpsmc_audit.audits.verdicts import FEWEST_PAIRS
 from dpsmc_audit.evidence.power import POWER
+from dpsmc_audit.exact.calibration import private
 from dpsmc_audit.mechanisms import Laplace, NoNoise
+from dpsmc_audit.observers.expected.verdicts import FEWEST_PAIRS
 from dpsmc_audit.report.charts import Frame
 from dpsmc_audit.report.command import command_line, without_folders
 from dpsmc_audit.report.guarantee import exact_beside, guarantee, witness_in_words
@@ -90,11 +91,11 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
         lambda f: reports.expected(f, "monte_carlo", pairs=20), "consistent", "no bound found", "nothing could",
     ),
     "expected, consistent": (
-        lambda f: reports.expected(f, "monte_carlo", Laplace.private(reports.TEST, 0.1)),
+        lambda f: reports.expected(f, "monte_carlo", private(Laplace, reports.TEST, 0.1)),
         "consistent", "no bound found", "a smaller one perhaps not",
     ),
     "expected, certified": (
-        lambda f: reports.expected(f, "exact", Laplace.private(reports.TEST, 0.1), bin_width=100),
+        lambda f: reports.expected(f, "exact", private(Laplace, reports.TEST, 0.1), bin_width=100),
         "certified", "at most 0.1", "Single results are not covered",
     ),
     "marginal": (reports.marginal, "violated", "at least 1.034", "can shift the odds on sample 1"),

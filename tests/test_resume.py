@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from dpsmc_audit import load_results
-from dpsmc_audit import provenance as module
-from dpsmc_audit.provenance import fingerprint, provenance
-from dpsmc_audit.report.sweep import tabulate
-from dpsmc_audit.resume import KEPT, content_of, fingerprint_in, module_content, seal
-from dpsmc_audit.sweeps import Sweep, locked
+from dpsmc_audit.app.sweep import tabulate
+from dpsmc_audit.runs import provenance as module
+from dpsmc_audit.runs.provenance import fingerprint, provenance
+from dpsmc_audit.runs.resume import KEPT, content_of, fingerprint_in, module_content, seal
+from dpsmc_audit.runs.sweeps import Sweep, locked
 from tests.command import Run, runner
 
 SWEEP = ["-m", "task=simulate", "hydra.sweep.dir=s"]
@@ -298,7 +298,7 @@ def test_a_fingerprint_is_of_parameters_inputs_and_code(tmp_path: Path, monkeypa
 
 
 def test_a_sealed_result_is_known_by_its_content(tmp_path: Path) -> None:
-    from dpsmc_audit.report.files import write_json
+    from dpsmc_audit.runs.files import write_json
 
     sealed = seal({"x": float("inf"), "y": [1, (2.5, None)], "provenance": provenance(1, 10)}, "abc")
     write_json(tmp_path / "result.json", sealed)

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsmc_audit import Exponential, NoNoise, Sprt, simulate
-from dpsmc_audit.execution import Execution
+from dpsmc_audit.runs.execution import Execution
+from dpsmc_audit.sampling.runs import Runs
 from dpsmc_audit.setting import Setting
-from dpsmc_audit.simulation import Tally
-from dpsmc_audit.walks.monte_carlo import Runs
+from dpsmc_audit.tasks.simulate import Tally
 
 TEST = Sprt(0.73, 0.03, 0.05)
 LAW = Exponential.private(TEST, 0.1)

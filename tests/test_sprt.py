@@ -7,7 +7,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dpsmc_audit.sprt import ParameterError, Sprt
+from dpsmc_audit.errors import ParameterError
+from dpsmc_audit.sprt import Sprt
 from tests.strategies import probabilities, sprts
 
 

@@ -17,10 +17,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsmc_audit.errors import ParameterError
+from dpsmc_audit.exact.calibration import private
 from dpsmc_audit.mechanisms import Exponential, Laplace, Law, Mechanism, NoNoise, Truncated
-from dpsmc_audit.notions.marginal import MarginalLaw, marginal_law
+from dpsmc_audit.observers.marginal.law import MarginalLaw, marginal_law
 from dpsmc_audit.setting import Setting
-from dpsmc_audit.sprt import ParameterError, Sprt
+from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.verify import statement
 from dpsmc_audit.verify.bound import Bound, crossing, proven_bound, ruin, window
 from dpsmc_audit.verify.decision import decision_alone
@@ -249,7 +251,7 @@ def test_no_sample_and_no_p_phi_leaks_more_than_is_proven(
 def test_coarse_steps_come_near_the_bound(name: str, delta: float) -> None:
     """Over all entries and p_phi: never above, and not far below either, so that a smaller bound would be noticed."""
     test, epsilon = Sprt(0.55, delta, 0.1), 1.0
-    law = NOISE[name].private(test, epsilon)
+    law = private(NOISE[name], test, epsilon)
     bound = proven_bound(test, law, fine=1)
     assert bound is not None
     laws = [enumerated(test, law, p_phi, n) for p_phi in np.linspace(0.0, 1.0, 21).tolist() for n in range(1, 9)]
@@ -261,7 +263,7 @@ def test_coarse_steps_come_near_the_bound(name: str, delta: float) -> None:
 @pytest.mark.parametrize("name", sorted(NOISE))
 def test_tau_and_decision_without_drift(name: str) -> None:
     test = Sprt(0.5, 0.2, 0.05)
-    law = NOISE[name].private(test, 1.0)
+    law = private(NOISE[name], test, 1.0)
     bound = proven_bound(test, law, fine=1)
     assert bound is not None
     for level in (0.0, 1.0):
@@ -285,7 +287,7 @@ def test_the_crossing_is_that_of_the_walk(p_phi: float) -> None:
 
 def test_a_finer_bound_is_a_smaller_one() -> None:
     test = Sprt(0.73, 0.1, 0.05, alpha_fp=0.01)
-    law = Laplace.private(test, 0.1)
+    law = private(Laplace, test, 0.1)
     bounds = [proven_bound(test, law, fine=fine) for fine in (1, 2, 4)]
     deltas = [bound.delta for bound in bounds if bound is not None]
     assert sorted(deltas, reverse=True) == deltas
@@ -329,7 +331,7 @@ def test_ruin_is_monotone_and_does_not_overflow() -> None:
 @pytest.mark.parametrize(("delta", "epsilon"), [(0.2, 0.05), (0.05, 0.003), (0.45, 0.01)])
 def test_the_decision_is_that_of_the_gamblers_ruin(name: str, delta: float, epsilon: float) -> None:
     test = Sprt(0.5, delta, 0.05)
-    law = NOISE[name].private(test, epsilon)
+    law = private(NOISE[name], test, epsilon)
     for p_phi in (0.5, 0.5 + 0.03 * delta, 0.5 - 0.5 * delta, 0.5 + delta):
         found, (one, zero) = decision_alone(Setting(test, law, p_phi)), decided(test, law, p_phi)
         assert abs((found.one - found.zero) - (one - zero)) <= found.error < 0.02 * (one - zero) + 2e-9
@@ -373,7 +375,7 @@ def test_the_decision_where_one_kind_of_sample_is_rare() -> None:
 @pytest.mark.usefixtures("apart")
 def test_what_is_stated_covers_what_is_true(p: float, delta: float, alpha: float, epsilon: float, name: str) -> None:
     test = Sprt(p, delta, alpha)
-    law = NOISE[name].private(test, epsilon)
+    law = private(NOISE[name], test, epsilon)
     said = privacy_statement(test, law, epsilon)
     most = said["at_most"]
     for p_phi in about(test):
@@ -402,7 +404,7 @@ def lost(monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.mark.usefixtures("lost")
 def test_no_delta_is_stated_that_is_smaller_than_its_error() -> None:
     test = Sprt(0.5, 0.45, 0.05)
-    law = Laplace.private(test, 0.003)
+    law = private(Laplace, test, 0.003)
     said = privacy_statement(test, law, 0.003)
     assert said["numerical_error"] < said["delta_at_epsilon"] < 0.002
     assert said["total_variation_error"] < said["total_variation"] < 0.002
@@ -416,7 +418,7 @@ def test_nothing_above_the_error_is_said_to_be_nothing(monkeypatch: pytest.Monke
     monkeypatch.setattr(statement, "_decisions", lambda *_: ())
     monkeypatch.setattr(statement, "_alike", lambda *_: ())
     test = Sprt(0.5, 0.45, 0.05)
-    said = privacy_statement(test, Laplace.private(test, 0.003), 0.003)
+    said = privacy_statement(test, private(Laplace, test, 0.003), 0.003)
     assert said["delta_at_epsilon"] is said["numerical_error"] is said["total_variation"] is None
     assert "no case needs a delta above its numerical error" in said_of(said)
 
@@ -433,7 +435,7 @@ def test_p_phi_near_p_lie_within_the_indifference_region() -> None:
 def test_the_noise_that_was_stated_as_a_number() -> None:
     """The same with the laws that the suite computes, which takes seconds."""
     test = Sprt(0.5, 0.45, 0.05)
-    said = privacy_statement(test, Laplace.private(test, 0.003), 0.003)
+    said = privacy_statement(test, private(Laplace, test, 0.003), 0.003)
     assert said["numerical_error"] < said["delta_at_epsilon"] < 0.002
     assert len(said["p_phi_unknown"]) > 0
 
@@ -448,7 +450,7 @@ def test_statements_over_many_parameters(seed: int) -> None:
     alpha, epsilon = float(rng.choice([0.01, 0.05, 0.2])), float(10.0 ** rng.uniform(-3.0, 0.3))
     name = sorted(NOISE)[0 if seed % 6 else 1 + seed // 6 % 2]
     test = Sprt(p, delta, alpha)
-    law = NOISE[name].private(test, epsilon)
+    law = private(NOISE[name], test, epsilon)
     said = privacy_statement(test, law, epsilon)
     most, levels = said["at_most"], {"delta_at_epsilon": epsilon, "total_variation": 0.0}
     errors = {"delta_at_epsilon": said["numerical_error"], "total_variation": said["total_variation_error"]}

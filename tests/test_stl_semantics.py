@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsmc_audit.models.traces import Traces
-from dpsmc_audit.sprt import ParameterError
+from dpsmc_audit.errors import ParameterError
 from dpsmc_audit.stl import Formula, parse, semantics, syntax
 from dpsmc_audit.stl.program import samples
 from dpsmc_audit.stl.syntax import Interval
+from dpsmc_audit.stl.traces import Traces
 from tests.strategies_stl import STEP, batches, cases, intervals, nodes
 from tests.twins_stl import Twin
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsmc_audit.sprt import ParameterError
+from dpsmc_audit.errors import ParameterError
 from dpsmc_audit.stl import Formula, parse, syntax
 from tests.strategies_stl import nodes, terms
 

@@ -12,20 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dpsmc_audit.audits.informed import best_outcome
-from dpsmc_audit.audits.verdicts import exact_verdict
 from dpsmc_audit.evidence import anytime
 from dpsmc_audit.evidence.anytime import Anytime
 from dpsmc_audit.evidence.events import outcome_code
-from dpsmc_audit.notions.edges import Tails
-from dpsmc_audit.notions.expected import ExpectedLaw, SupportGap
-from dpsmc_audit.notions.informed import InformedLaw
-from dpsmc_audit.notions.marginal import MarginalLaw
-from dpsmc_audit.notions.outcomes import Ends
-from dpsmc_audit.profiles import Event, best_tail, largest, worst_event
-from dpsmc_audit.ties import best_of, exceeds, ranked
-from dpsmc_audit.walks.exact import Exact
-from dpsmc_audit.walks.sums import convolution, dot, tilted
+from dpsmc_audit.evidence.profiles import Event, best_tail, largest, worst_event
+from dpsmc_audit.exact.fixed import Exact
+from dpsmc_audit.numerics.sums import convolution, dot, tilted
+from dpsmc_audit.numerics.ties import best_of, exceeds, ranked
+from dpsmc_audit.observers.expected.edges import Tails
+from dpsmc_audit.observers.expected.law import ExpectedLaw, SupportGap
+from dpsmc_audit.observers.expected.verdicts import exact_verdict
+from dpsmc_audit.observers.informed.audit import best_outcome
+from dpsmc_audit.observers.informed.law import InformedLaw
+from dpsmc_audit.observers.informed.outcomes import Ends
+from dpsmc_audit.observers.marginal.law import MarginalLaw
 from tests.documents import TOP
 
 pytestmark = pytest.mark.processor
@@ -213,17 +213,17 @@ def test_the_richest_gambler_is_the_same_whatever_the_rounding() -> None:
 CHOOSING = {"argmax", "argmin", "nanargmax", "nanargmin", "idxmax", "idxmin", "argsort"}
 ADDING = {"dot", "vdot", "inner", "matmul", "tensordot", "einsum", "convolve", "correlate", "linalg", "fastmath"}
 EXCUSED = {
-    "dpsmc_audit/ties.py": "the rules",
-    "dpsmc_audit/walks/sums.py": "the sums",
-    "dpsmc_audit/model_simulation.py": "the first of some booleans",
+    "dpsmc_audit/numerics/ties.py": "the rules",
+    "dpsmc_audit/numerics/sums.py": "the sums",
+    "dpsmc_audit/tasks/simulate_model.py": "the first of some booleans",
     "dpsmc_audit/models/recorded.py": "the first of some booleans",
     "dpsmc_audit/verify/run.py": "the first of some booleans",
-    "dpsmc_audit/audits/black_box.py": "a value that is named in an error, of those that a user's code returned",
+    "dpsmc_audit/observers/black_box.py": "a value that is named in an error, of those that a user's code returned",
     "dpsmc_audit/evidence/events.py": "whole numbers, and their ratios, rounded once",
-    "dpsmc_audit/notions/marginal.py": "whole numbers of any size",
-    "dpsmc_audit/profiles.py": "the place of a number in a grid that holds it",
-    "dpsmc_audit/walks/monte_carlo.py": "whole numbers",
-    "dpsmc_audit/walks/pairs.py": "whole numbers below 2^53, which add up to the same in any order",
+    "dpsmc_audit/observers/marginal/law.py": "whole numbers of any size",
+    "dpsmc_audit/evidence/profiles.py": "the place of a number in a grid that holds it",
+    "dpsmc_audit/sampling/runs.py": "whole numbers",
+    "dpsmc_audit/sampling/pairs.py": "whole numbers below 2^53, which add up to the same in any order",
     "experiments/counterexample.py": "the one outcome of probability 1",
 }
 
@@ -240,10 +240,10 @@ def _suspicious(tree: ast.AST) -> bool:
 
 
 def test_no_other_code_leaves_a_choice_or_a_sum_to_the_processor() -> None:
-    """A new use needs a rule of `ties`, a sum of `walks.sums`, or an excuse here; an excuse that is not used goes."""
+    """A new use needs a rule of `ties`, a sum of `sums`, or an excuse here; an excuse that is not used goes."""
     sources = [*(TOP / "dpsmc_audit").rglob("*.py"), *(TOP / "experiments").glob("*.py")]
     found = {
         path.relative_to(TOP).as_posix() for path in sources if _suspicious(ast.parse(path.read_text(encoding="utf-8")))
     }
     assert found - {*EXCUSED} == set()
-    assert {*EXCUSED} - found <= {"dpsmc_audit/walks/sums.py"}
+    assert {*EXCUSED} - found <= {"dpsmc_audit/numerics/sums.py"}

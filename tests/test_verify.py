@@ -30,12 +30,15 @@ import pytest
 from hypothesis import given
 from scipy.stats import chi2
 
-from dpsmc_audit.audits.marginal import audit_marginal
+from dpsmc_audit.exact.averages import exact_mean
+from dpsmc_audit.exact.calibration import private
+from dpsmc_audit.exact.laws import exact_law
 from dpsmc_audit.mechanisms import Exponential, Laplace, Law, Mechanism, NoNoise, Truncated
 from dpsmc_audit.models.keys import ModelKeys, source_of
 from dpsmc_audit.models.sources import BATCH, Batch, Bernoulli, SourceError
-from dpsmc_audit.notions.informed import given_sequence
-from dpsmc_audit.notions.marginal import marginal_law
+from dpsmc_audit.observers.informed.law import given_sequence
+from dpsmc_audit.observers.marginal.audit import audit_marginal
+from dpsmc_audit.observers.marginal.law import marginal_law
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.verify import noise, release, statement
@@ -47,8 +50,6 @@ from dpsmc_audit.verify.noise import Grid, bernoulli_exp, discrete_laplace, draw
 from dpsmc_audit.verify.order import in_order
 from dpsmc_audit.verify.run import Outcome, run_once
 from dpsmc_audit.verify.statement import expected_cost, privacy_statement, probabilities
-from dpsmc_audit.walks.averages import exact_mean
-from dpsmc_audit.walks.laws import exact_law
 from tests.command import Run, result_in, runner
 from tests.statistics import chi_square
 from tests.strategies import sprts
@@ -594,8 +595,8 @@ def test_no_sample_of_uniform_data_leaks_more_than_is_stated(name: str) -> None:
     """
     kinds: dict[str, Mechanism] = {
         "exponential": Exponential.private(TEST, 0.2),
-        "laplace": Laplace.private(TEST, 0.2),
-        "truncated": Truncated.private(TEST, 0.2),
+        "laplace": private(Laplace, TEST, 0.2),
+        "truncated": private(Truncated, TEST, 0.2),
     }
     law, worst, first = kinds[name], 0.0, 0.0
     said = privacy_statement(TEST, law, 0.2)
@@ -614,7 +615,7 @@ def test_no_sample_of_uniform_data_leaks_more_than_is_stated(name: str) -> None:
 
 
 def test_p_phi_where_nothing_is_known_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpsmc_audit.sprt import ParameterError
+    from dpsmc_audit.errors import ParameterError
 
     def unknown(*_: Any) -> None:
         raise ParameterError("too little drift")
@@ -629,7 +630,7 @@ def test_p_phi_where_nothing_is_known_is_named(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("law", [Exponential, Laplace, Truncated])
 def test_the_cost_is_the_mean(law: Any) -> None:
-    mechanism = law.private(TEST, 0.2)
+    mechanism = private(law, TEST, 0.2)
     cost = expected_cost(TEST, mechanism)
     assert {0.68, 0.78, 0.0, 1.0} <= set(cost)
     for p_phi, samples in cost.items():
@@ -662,7 +663,7 @@ def test_below_is_answered_for_the_specification_as_it_was_given(run: Run, tmp_p
 def test_the_statement_at_the_papers_parameters(law: Any, delta: float, sample: int) -> None:
     """Two-sided noise is at its worst about where runs on uniform data stop, not at the first sample."""
     test = Sprt(0.73, 0.01, 0.01)
-    said = privacy_statement(test, law.private(test, 0.01), 0.01)
+    said = privacy_statement(test, private(law, test, 0.01), 0.01)
     assert said["delta_at_epsilon"] == pytest.approx(delta, abs=6e-6)
     assert said["worst_sample"] == sample
 

@@ -12,7 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from dpsmc_audit.checkpoints import Checkpoint
+from dpsmc_audit.runs.checkpoints import Checkpoint
 from tests.documents import TOP
 
 CONSTRAINTS = (TOP / "tests" / "constraints-lowest.txt").read_text()

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsmc_audit import Exponential, Laplace, NoNoise, Sprt, audit_marginal, marginal_law
+from dpsmc_audit.exact.calibration import private
 from dpsmc_audit.report.bins import Bin, Bins, read_bins
 from dpsmc_audit.report.charts import say_bin
 from dpsmc_audit.report.multiples import panels
@@ -150,7 +151,7 @@ def test_no_page_calls_a_multiple_of_epsilon_a_ratio(page: Path) -> None:
 
 def test_verdicts_speak_of_log_ratios(tmp_path: Path) -> None:
     """A claim of epsilon is about the log ratio of a bin or an outcome."""
-    mechanism = Laplace.private(reports.TEST, reports.EPSILON)
+    mechanism = private(Laplace, reports.TEST, reports.EPSILON)
     held = reports.expected(tmp_path / "expected", mechanism=mechanism, bin_width=100)
     assert held["sentence"].startswith("certified: every bin's log ratio is within the claimed epsilon = 0.1")
     held = reports.informed(tmp_path / "informed", np.ones(3000, int), NoNoise(), entry=3000)

@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.evidence.events import Counted, Family, family_of, joined
 from dpsmc_audit.evidence.power import POWER, detectable
+from dpsmc_audit.evidence.profiles import Event, factor
 from dpsmc_audit.evidence.verdict import Verdict
-from dpsmc_audit.jit import kernel
-from dpsmc_audit.profiles import Event, factor
-from dpsmc_audit.ties import best_of, ranked
+from dpsmc_audit.numerics.jit import kernel
+from dpsmc_audit.numerics.ties import best_of, ranked
 
 if TYPE_CHECKING:
-    from dpsmc_audit.checkpoints import Saved
+    from dpsmc_audit.runs.checkpoints import Saved
 
 __all__ = ["Anytime"]
 

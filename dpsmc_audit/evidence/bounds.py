@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from dpsmc_audit.evidence.events import Counted, Family, family_of, joined
 from dpsmc_audit.evidence.intervals import lower_ends, upper_ends
 from dpsmc_audit.evidence.power import POWER, detectable
+from dpsmc_audit.evidence.profiles import Event, factor
 from dpsmc_audit.evidence.verdict import Method, Verdict
-from dpsmc_audit.profiles import Event, factor
-from dpsmc_audit.ties import best_of
+from dpsmc_audit.numerics.ties import best_of
 
 __all__ = ["FEWEST", "PARTS", "Parts", "bounded_verdict", "part_of", "shows"]
 

@@ -12,8 +12,8 @@ from dpsmc_audit.evidence.bounds import PARTS, Parts, part_of
 from dpsmc_audit.evidence.events import Counted, joined
 
 if TYPE_CHECKING:
-    from dpsmc_audit.checkpoints import Saved
     from dpsmc_audit.evidence.anytime import Anytime
+    from dpsmc_audit.runs.checkpoints import Saved
 
 __all__ = ["Gathered", "Outcomes", "Tables", "counted"]
 

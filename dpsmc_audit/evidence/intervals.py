@@ -8,7 +8,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.sprt import require
+from dpsmc_audit.errors import require
 
 __all__ = [
     "Interval",

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsmc_audit.errors import require
 from dpsmc_audit.evidence.intervals import Interval, check_confidence
-from dpsmc_audit.sprt import require
 
 __all__ = ["BoundedMean", "betting_interval", "betting_intervals", "bounded_mean", "lower_means"]
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from dpsmc_audit.profiles import Event
+from dpsmc_audit.evidence.profiles import Event
 
 __all__ = ["METHODS", "Detectable", "Method", "Verdict", "rounded_up"]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpsmc_audit.sprt import ParameterError, regular, require
+from dpsmc_audit.errors import ParameterError, regular, require
 
 if TYPE_CHECKING:
     from dpsmc_audit.models.sources import Source

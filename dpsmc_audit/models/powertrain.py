@@ -25,11 +25,11 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsmc_audit.errors import require
 from dpsmc_audit.models.powertrain_kernel import SIGNALS, TICK, Controller, Grid, simulate
 from dpsmc_audit.models.powertrain_tables import DELAY, DRY, KAPPA, TAU, WET, pieces
-from dpsmc_audit.models.traces import Traces
-from dpsmc_audit.sprt import require
-from dpsmc_audit.walks.monte_carlo import _uniforms, check_seed, derived
+from dpsmc_audit.sampling.runs import _uniforms, check_seed, derived
+from dpsmc_audit.stl.traces import Traces
 
 __all__ = ["SETTINGS", "SIGNALS", "Inputs", "Powertrain", "Variant"]
 

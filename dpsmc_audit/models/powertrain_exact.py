@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsmc_audit.errors import require
 from dpsmc_audit.models.powertrain import TOLERANCES, Floats, Inputs, Powertrain
-from dpsmc_audit.models.traces import Traces
-from dpsmc_audit.sprt import require
+from dpsmc_audit.stl.traces import Traces
 
 __all__ = ["ExactProbability", "exact_p_phi"]
 

@@ -12,7 +12,7 @@ Each equation is solved by a method of order two that fits it, so that 1 ms is f
   order one. The line stores z and the integral of u over z instead: both are continuous, and what enters the sensor
   in a step is the mean of u over that step, whatever jumps lie in it.
 
-No random number is drawn here. All jitted functions of the model stay in this one file (see walks.monte_carlo).
+No random number is drawn here. All jitted functions of the model stay in this one file (see sampling.runs).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpsmc_audit.jit import kernel
+from dpsmc_audit.numerics.jit import kernel
 
 __all__ = ["FAILURE", "NORMAL", "POWER", "SIGNALS", "STARTUP", "Controller", "Grid", "simulate"]
 

@@ -23,10 +23,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsmc_audit.errors import ParameterError, require
 from dpsmc_audit.models.sources import BATCH, Batch, SourceError, evaluated
-from dpsmc_audit.models.traces import Traces
-from dpsmc_audit.sprt import ParameterError, require
 from dpsmc_audit.stl import Formula
+from dpsmc_audit.stl.traces import Traces
 
 __all__ = ["Recorded"]
 

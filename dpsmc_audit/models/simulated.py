@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpsmc_audit.errors import ParameterError, require
 from dpsmc_audit.models.powertrain import SIGNALS, Powertrain
 from dpsmc_audit.models.sources import BATCH, Batch, SourceError, evaluated
-from dpsmc_audit.models.traces import Traces
-from dpsmc_audit.sprt import ParameterError, require
 from dpsmc_audit.stl import Formula
+from dpsmc_audit.stl.traces import Traces
 from dpsmc_audit.targets import load_target, said
 
 __all__ = ["CASE_STUDY", "PowertrainBits", "PythonBits"]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.models.traces import Traces
-from dpsmc_audit.sprt import ParameterError, check_probability
-from dpsmc_audit.walks.monte_carlo import _uniforms
+from dpsmc_audit.errors import ParameterError, check_probability
+from dpsmc_audit.sampling.runs import _uniforms
+from dpsmc_audit.stl.traces import Traces
 
 if TYPE_CHECKING:
     from dpsmc_audit.stl import Formula

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsmc_audit.numerics.ties import ranked
 from dpsmc_audit.report.svg import brief
-from dpsmc_audit.ties import ranked
 
 __all__ = ["Bin", "Bins", "read_bins", "read_columns"]
 

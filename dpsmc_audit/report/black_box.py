@@ -7,8 +7,8 @@ import math
 import numpy as np
 from matplotlib.figure import Figure
 
-from dpsmc_audit.audits.black_box import BlackBoxAudit
 from dpsmc_audit.evidence.intervals import lower_ends, upper_ends
+from dpsmc_audit.observers.black_box import BlackBoxAudit
 from dpsmc_audit.report.figures import points_in_frame, two_histograms
 from dpsmc_audit.report.style import new_figure, tidy
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dpsmc_audit.profiles import factor
+from dpsmc_audit.evidence.profiles import factor
 from dpsmc_audit.report.bins import Bin, Bins
 from dpsmc_audit.report.svg import Scale, brief, path, tag
 

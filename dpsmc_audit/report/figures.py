@@ -11,10 +11,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dpsmc_audit.audits.claims import Claim
-from dpsmc_audit.audits.expected import Audit
+from dpsmc_audit.evidence.profiles import factor
 from dpsmc_audit.mechanisms import Law, Mechanism
-from dpsmc_audit.profiles import factor
+from dpsmc_audit.observers.base import Claim
+from dpsmc_audit.observers.expected.audit import Audit
 from dpsmc_audit.report.style import BLUE, GREEN, GREY, ORANGE, RED, new_figure, tidy
 
 __all__ = ["audit_figure", "points_in_frame", "save", "setting", "sweep_figure", "two_histograms"]

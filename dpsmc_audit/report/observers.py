@@ -8,12 +8,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dpsmc_audit.audits.expected import Audit
-from dpsmc_audit.audits.informed import InformedAudit
-from dpsmc_audit.audits.marginal import JointHistogram, MarginalAudit
+from dpsmc_audit.numerics.ties import ranked
+from dpsmc_audit.observers.expected.audit import Audit
+from dpsmc_audit.observers.informed.audit import InformedAudit
+from dpsmc_audit.observers.marginal.audit import JointHistogram, MarginalAudit
 from dpsmc_audit.report.figures import points_in_frame, setting, two_histograms
 from dpsmc_audit.report.style import BLUE, DARK_BLUE, GREY, ORANGE, RED, new_figure, tidy
-from dpsmc_audit.ties import ranked
 
 __all__ = ["informed_figure", "marginal_figure", "profile_figure"]
 

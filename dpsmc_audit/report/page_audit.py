@@ -7,21 +7,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpsmc_audit.notes import warn
 from dpsmc_audit.report.bins import Bins, read_bins
 from dpsmc_audit.report.charts import both_sizes, histogram_chart, say_bin
 from dpsmc_audit.report.command import command_line, without_folders
-from dpsmc_audit.report.files import RESULT, write_text
 from dpsmc_audit.report.guarantee import exact_beside, guarantee, method_name, observer_is, witness_in_words
 from dpsmc_audit.report.html import REPORT, render
 from dpsmc_audit.report.profile_chart import Curve, delta_or_none, profile_chart, read_curves, slider_data
 from dpsmc_audit.report.svg import brief, brief_delta
 from dpsmc_audit.report.tables import decimals
 from dpsmc_audit.report.words import changed, in_words, kind_of, meaning, number
+from dpsmc_audit.runs.files import RESULT, write_text
+from dpsmc_audit.runs.notes import warn
 from dpsmc_audit.targets import said
 
 if TYPE_CHECKING:
-    from dpsmc_audit.config import Config
+    from dpsmc_audit.app.config import Config
 
 __all__ = ["audit_page", "write_report"]
 
@@ -96,8 +96,8 @@ def write_report(
 
 def _write_observers(config: Config, folder: Path) -> dict[str, str]:
     """The curves of the other observers; those that are too dear, with the reason."""
-    from dpsmc_audit.profiles import epsilon_grid
-    from dpsmc_audit.report.other_observers import Case, observers_csv, other_profiles
+    from dpsmc_audit.evidence.profiles import epsilon_grid
+    from dpsmc_audit.tasks.other_observers import Case, observers_csv, other_profiles
 
     numbers: dict[str, Any] = {
         name: getattr(config, name) for name in ("setting", "entries", "bin_width", "seed", "max_steps", "floor")

@@ -3,7 +3,7 @@
 Examples
 --------
 >>> import numpy as np
->>> from dpsmc_audit.models.traces import Traces
+>>> from dpsmc_audit.stl.traces import Traces
 >>> from dpsmc_audit.stl import parse
 >>> formula = parse("always[0.8,1] (abs(e) < 0.05)")
 >>> batch = Traces(0.1, {"e": np.array([[0.0] * 11, [0.0] * 10 + [0.2]])})

@@ -13,7 +13,7 @@ from dpsmc_audit.stl.parser import read
 from dpsmc_audit.stl.writer import text
 
 if TYPE_CHECKING:
-    from dpsmc_audit.models.traces import Traces
+    from dpsmc_audit.stl.traces import Traces
 
 __all__ = ["Formula", "parse"]
 

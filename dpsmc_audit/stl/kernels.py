@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from dpsmc_audit.jit import kernel
+from dpsmc_audit.numerics.jit import kernel
 
 __all__ = ["LANES", "Code", "run"]
 

@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
-from dpsmc_audit.sprt import ParameterError, require
+from dpsmc_audit.errors import ParameterError, require
 from dpsmc_audit.stl import syntax
 from dpsmc_audit.stl.syntax import Node
 

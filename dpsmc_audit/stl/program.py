@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from dpsmc_audit.sprt import require
+from dpsmc_audit.errors import require
 from dpsmc_audit.stl.kernels import Code
 from dpsmc_audit.stl.syntax import (
     Always,

@@ -29,11 +29,11 @@ from difflib import get_close_matches
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.models.traces import Traces
-from dpsmc_audit.sprt import ParameterError, require
+from dpsmc_audit.errors import ParameterError, require
 from dpsmc_audit.stl import kernels
 from dpsmc_audit.stl.program import Program, samples
 from dpsmc_audit.stl.syntax import Always, Eventually, Node, Signal, Until, walk
+from dpsmc_audit.stl.traces import Traces
 from dpsmc_audit.stl.writer import text
 
 __all__ = ["check", "evaluate"]

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
-from dpsmc_audit.sprt import require
+from dpsmc_audit.errors import require
 
 __all__ = [
     "DEEPEST",

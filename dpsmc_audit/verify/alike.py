@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.mechanisms import Mechanism
-from dpsmc_audit.notions.informed import given_sequence, lowest_record
+from dpsmc_audit.observers.informed.law import given_sequence, lowest_record
 from dpsmc_audit.sprt import Sprt
 
 __all__ = ["Alike"]

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from dpsmc_audit.sprt import ParameterError
+from dpsmc_audit.errors import ParameterError
 from dpsmc_audit.verify.run import Outcome
 
 __all__ = ["VerificationError", "sealed"]

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsmc_audit.exact.fixed import Steps, cells_needed, walk_until_exit
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.verify.bound import ruin
-from dpsmc_audit.walks.exact import Steps, cells_needed, walk_until_exit
 
 __all__ = ["Decision", "decision_alone"]
 

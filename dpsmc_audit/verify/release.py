@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dpsmc_audit.errors import require
 from dpsmc_audit.mechanisms import Law, Mechanism, NoNoise
 from dpsmc_audit.models.keys import ORDERS, RELATIONS
 from dpsmc_audit.models.sources import Negated, Source
-from dpsmc_audit.sprt import Sprt, require
+from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.verify.boundary import sealed
 from dpsmc_audit.verify.entropy import Entropy, SeededEntropy, SystemEntropy
 from dpsmc_audit.verify.noise import Grid, opendp_version

@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from dpsmc_audit.errors import ParameterError
+from dpsmc_audit.exact.averages import rough_mean
 from dpsmc_audit.mechanisms import Mechanism, NoNoise
-from dpsmc_audit.notions.marginal import marginal_law
+from dpsmc_audit.numerics.ties import best_of
+from dpsmc_audit.observers.marginal.law import marginal_law
 from dpsmc_audit.setting import Setting
-from dpsmc_audit.sprt import ParameterError, Sprt
-from dpsmc_audit.ties import best_of
+from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.verify.alike import Alike
 from dpsmc_audit.verify.bound import proven_bound
 from dpsmc_audit.verify.decision import decision_alone
-from dpsmc_audit.walks.averages import rough_mean
 
 __all__ = ["expected_cost", "near_p", "privacy_statement", "probabilities"]
 

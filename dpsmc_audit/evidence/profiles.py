@@ -1,0 +1,214 @@
+"""Privacy profiles: how much delta a claim of (epsilon, delta) needs, for every epsilon and in both directions.
+
+``delta_1_over_0(epsilon) = max over events S of P_1(S) - exp(epsilon) P_0(S)``; the best event is where the ratio of
+the two laws exceeds exp(epsilon), so the maximum is a sum of positive parts. At epsilon = 0 it is the total variation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsmc_audit.errors import require
+from dpsmc_audit.numerics.ties import CLOSE, best_of
+
+__all__ = [
+    "Event",
+    "Leakage",
+    "Profile",
+    "best_tail",
+    "check_floor",
+    "epsilon_grid",
+    "factor",
+    "largest",
+    "privacy_profile",
+    "total_variation",
+    "worst_event",
+]
+
+FloatArray = NDArray[np.float64]
+
+_ROUNDING = 1e-15
+"""Rounding error of a probability, whatever its size: small ones are differences of large ones."""
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """delta for each epsilon, in both directions; both fall and are convex in exp(epsilon)."""
+
+    epsilon: FloatArray
+    delta_1_over_0: FloatArray
+    delta_0_over_1: FloatArray
+
+    def at(self, epsilon: float) -> float:
+        """The delta that both directions need at an epsilon of the grid."""
+        place = int(np.argmin(np.abs(self.epsilon - epsilon)))
+        return float(max(self.delta_1_over_0[place], self.delta_0_over_1[place]))
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event and its probability for x_n = 1 and for x_n = 0."""
+
+    name: str
+    p1: float
+    p0: float
+
+    @property
+    def log_ratio(self) -> float:
+        """``ln(p1 / p0)``, infinite where one of them is 0."""
+        if min(self.p1, self.p0) <= 0.0:
+            return 0.0 if self.p1 == self.p0 else math.copysign(math.inf, self.p1 - self.p0)
+        return math.log(self.p1 / self.p0)
+
+
+@dataclass(frozen=True, eq=False)
+class Leakage:
+    """What two laws over the same outcomes tell apart: profile, total variation, and the best event above a floor."""
+
+    profile: Profile
+    total_variation: float
+    best: Event | None
+
+    def as_dict(self, epsilon: float) -> dict[str, Any]:
+        """As ``result.json`` has it."""
+        best = self.best
+        return {
+            "total_variation": self.total_variation,
+            "delta_at_epsilon": self.profile.at(epsilon),
+            "delta_at_2_epsilon": self.profile.at(2.0 * epsilon),
+            "best_event": None
+            if best is None
+            else {"event": best.name, "p1": best.p1, "p0": best.p0, "log_ratio": best.log_ratio},
+        }
+
+
+def epsilon_grid(epsilon: float, given: Sequence[float] | None = None) -> FloatArray:
+    """Where a profile is computed: as given, or from 0 far beyond the claimed epsilon; the claim and its double in it.
+
+    Examples
+    --------
+    >>> epsilon_grid(0.1, [0.0, 0.5]).tolist()
+    [0.0, 0.1, 0.2, 0.5]
+    """
+    if given is None:
+        near, far = np.linspace(0.0, 3.0 * epsilon, 31), np.geomspace(3.0 * epsilon, max(60.0 * epsilon, 2.0), 50)
+        values = np.concatenate([near, far])
+    else:
+        require(len(given) > 0, "epsilons must hold at least one value")
+        values = np.array(given, dtype=np.float64)
+        bad = [float(x) for x in values if not 0.0 <= x < math.inf]
+        require(not bad, f"epsilons must be finite and not negative, got {bad[:1]}")
+    return np.unique(np.append(values, [epsilon, 2.0 * epsilon]))
+
+
+def check_floor(floor: float) -> None:
+    """Events of interest have a probability between 0 and 1."""
+    require(0.0 < floor < 1.0, f"floor must lie in (0, 1), got {floor}")
+
+
+def factor(epsilon: float) -> float:
+    """``exp(epsilon)``, or a number that leaves nothing of any probability where that overflows."""
+    return math.exp(min(epsilon, 700.0))
+
+
+def _over(p: FloatArray, q: FloatArray, epsilon: float) -> float:
+    """``max over S of p(S) - exp(epsilon) q(S)``; where exp(epsilon) overflows, what q cannot reach at all."""
+    if epsilon > 700.0:
+        return float(p[q == 0.0].sum())
+    return float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum())
+
+
+def privacy_profile(p1: FloatArray, p0: FloatArray, epsilons: FloatArray) -> Profile:
+    """The profile of two laws over the same outcomes.
+
+    Examples
+    --------
+    >>> one, zero = np.array([0.75, 0.25]), np.array([0.25, 0.75])
+    >>> response = privacy_profile(one, zero, np.array([0.0, np.log(2), np.log(3)]))
+    >>> np.round(response.delta_1_over_0, 12).tolist()  # randomised response is (ln 3, 0)-private
+    [0.5, 0.25, 0.0]
+    """
+    forth = np.array([_over(p1, p0, x) for x in epsilons.tolist()])
+    back = np.array([_over(p0, p1, x) for x in epsilons.tolist()])
+    return Profile(epsilons, forth, back)
+
+
+def worst_event(p1: FloatArray, p0: FloatArray, epsilon: float) -> tuple[float, Event]:
+    """The delta needed at this epsilon by the worse direction, and the event that needs it.
+
+    Outcomes whose ratio is exp(epsilon) but for rounding need no delta and are left out of the event: many may sit
+    there. Of two directions that need as much, the event is that of x_n = 1.
+
+    Examples
+    --------
+    >>> delta, event = worst_event(np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.4, 0.4]), epsilon=0.1)
+    >>> round(delta, 3), event.name
+    (0.279, 'one of 1 outcomes over e^0.1 times as likely with x_n = 1')
+    """
+    times, found = factor(epsilon), []
+    for p, q, side in ((p1, p0, 1), (p0, p1, 0)):
+        event = p > times * q * (1.0 + CLOSE) + _ROUNDING
+        name = f"one of {int(event.sum())} outcomes over e^{epsilon:g} times as likely with x_n = {side}"
+        found.append((_over(p, q, epsilon), Event(name, float(p1[event].sum()), float(p0[event].sum()))))
+    deltas = [delta for delta, _ in found]
+    return max(deltas), found[best_of(deltas, close=1e-12)][1]
+
+
+def total_variation(p1: FloatArray, p0: FloatArray) -> float:
+    """``max over S of |P_1(S) - P_0(S)|``."""
+    return max(_over(p1, p0, 0.0), _over(p0, p1, 0.0))
+
+
+def best_tail(
+    p1: FloatArray, p0: FloatArray, floor: float, named: Callable[[int, bool], str] | None = None
+) -> Event | None:
+    """The tail with the largest ratio, either way, among those that one of the members meets with at least `floor`.
+
+    Where tails have the same ratio but for rounding (log ratios within `ties.CLOSE`), it is the most probable of them,
+    by the likelier member: on a plateau, where every ratio is exp(-epsilon), rounding would choose any. Of tails that
+    are equally probable as well, it is the shortest of those below, then of those beyond.
+
+    Outcomes are in the order of tau = 1, 2, ...; `named` makes a name of (k, beyond) for the first k outcomes or the
+    ones beyond.
+
+    Examples
+    --------
+    >>> best_tail(np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.4, 0.4]), floor=0.1).name
+    'tau <= 1'
+    """
+    named = named or (lambda k, beyond: f"tau > {k}" if beyond else f"tau <= {k}")
+    found = []
+    below = np.cumsum(p1), np.cumsum(p0)
+    above = np.cumsum(p1[::-1])[::-1][1:], np.cumsum(p0[::-1])[::-1][1:]
+    for beyond, (one, zero) in ((False, below), (True, above)):
+        likely = np.maximum(one, zero)
+        # what is impossible for one member may have a trace of probability, by rounding
+        ratio = np.abs(np.log(np.maximum(one, _ROUNDING)) - np.log(np.maximum(zero, _ROUNDING)))
+        worthy = np.where(likely >= floor * (1.0 - 1e-12), ratio, -1.0)
+        if worthy.size and worthy.max() >= 0.0:
+            k = best_of(worthy, likely)
+            found.append(Event(named(k + 1, beyond), float(one[k]), float(zero[k])))
+    return largest(found)
+
+
+def largest(events: Sequence[Event | None]) -> Event | None:
+    """The event with the largest ratio, either way; of those that are equal but for rounding, the most probable."""
+    known = [event for event in events if event is not None]
+    if not known:
+        return None
+    ratios, sizes = ([f(event) for event in known] for f in (_ratio, _size))
+    return known[best_of(ratios, sizes)]
+
+
+def _ratio(event: Event) -> float:
+    return abs(event.log_ratio)
+
+
+def _size(event: Event) -> float:
+    return max(event.p1, event.p0)

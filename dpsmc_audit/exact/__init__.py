@@ -1,0 +1,1 @@
+"""Laws, means and errors without sampling."""

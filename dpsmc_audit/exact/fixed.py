@@ -1,0 +1,345 @@
+"""Exact laws of the test with fixed bounds: a dynamic programme over (samples drawn, samples that hold).
+
+After N samples with K ones the walk is at ``Lambda = K s_plus - (N - K) s_minus``. Neighbouring K are
+``s_plus + s_minus`` apart, more than a step, so at most one K leaves through each bound at each N: where the walk
+ends is a function of (tau, decision), and its overshoot comes for free.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsmc_audit.errors import check_probability, require
+from dpsmc_audit.numerics.jit import kernel
+from dpsmc_audit.numerics.sums import dot
+from dpsmc_audit.sprt import Sprt
+
+__all__ = [
+    "ALIVE",
+    "Exact",
+    "ExitLaw",
+    "Interrupted",
+    "Steps",
+    "TerminationLaw",
+    "cells_needed",
+    "exit_law",
+    "walk_until_exit",
+    "walk_until_forced",
+]
+
+FloatArray = NDArray[np.float64]
+
+ALIVE = 1e-13
+"""The programme ends when less than this probability is still inside the bounds."""
+
+_FLOOR = 1e-25
+"""Cells below this at the edge of the alive window are dropped (and counted), long before they turn denormal."""
+
+_ROUNDING = 4e-16
+"""Relative rounding error of a probability per step: two products and a sum of positive numbers."""
+
+
+@dataclass(frozen=True)
+class Exact:
+    """A number that no sampling went into, and a bound or estimate of its numerical error."""
+
+    value: float
+    error: float
+    method: str
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A random walk: up by `up` with probability `p_up`, else down by `down`."""
+
+    p_up: float
+    up: float
+    down: float
+
+    @classmethod
+    def of(cls, test: Sprt, p_phi: float) -> Steps:
+        check_probability("p_phi", p_phi)
+        return cls(p_phi, test.s_plus, test.s_minus)
+
+    def mirrored(self) -> Steps:
+        """The walk seen upside down."""
+        return Steps(1.0 - self.p_up, self.down, self.up)
+
+    def conjugate(self, exponent: float) -> Steps:
+        """The walk under ``dP~ = exp(-h Lambda) dP``: its drift has the other sign, and what was rare is common."""
+        return Steps(self.p_up * math.exp(-exponent * self.up), self.up, self.down)
+
+    @property
+    def drift(self) -> float:
+        return self.p_up * self.up - (1.0 - self.p_up) * self.down
+
+    @property
+    def variance(self) -> float:
+        return self.p_up * (1.0 - self.p_up) * (self.up + self.down) ** 2
+
+    def at(self, steps: NDArray[np.int64] | np.int64, ones: NDArray[np.int64]) -> FloatArray:
+        """Position after `steps` samples of which `ones` went up, computed afresh as everywhere in the suite."""
+        return ones * self.up - (steps - ones) * self.down
+
+
+@dataclass(frozen=True, eq=False)
+class ExitLaw:
+    """Law of (tau, o) of a walk that stops on leaving ``(-b_low, b_up)``.
+
+    ``null[k - 1] = P(tau = k, H_null)`` and ``alt[k - 1] = P(tau = k, H_alt)``; `over_null` and `over_alt` tell by
+    how much the walk overshoots the bound when it leaves at k (0 where it cannot). `alive` is the probability to run
+    on after the last k, `lost` what was dropped at the edges.
+    """
+
+    null: FloatArray
+    alt: FloatArray
+    over_null: FloatArray
+    over_alt: FloatArray
+    alive: float
+    lost: float
+    longest: float
+    """A bound on the mean time that a walk still inside the bounds needs."""
+
+    @property
+    def null_probability(self) -> float:
+        return float(self.null.sum())
+
+    @property
+    def alt_probability(self) -> float:
+        return float(self.alt.sum())
+
+    @property
+    def tau(self) -> FloatArray:
+        """The values 1, 2, ... of tau."""
+        return np.arange(1.0, self.null.size + 1.0)
+
+    @property
+    def mean(self) -> float:
+        return float(dot(self.tau, self.null + self.alt))
+
+    @property
+    def second_moment(self) -> float:
+        return float(dot(self.tau**2, self.null + self.alt))
+
+    @property
+    def probability_error(self) -> float:
+        """Numerical error of the probability of any event."""
+        return self.alive + self.lost + _ROUNDING * self.null.size
+
+    @property
+    def mean_error(self) -> float:
+        """Numerical error of `mean`: the time still due to what runs on or was dropped, and rounding."""
+        unseen = (self.alive + self.lost) * (self.null.size + self.longest)
+        return unseen + _ROUNDING * self.null.size * self.mean
+
+    def survival(self) -> FloatArray:
+        """P(tau > k) for k = 0, 1, ..., summed from the far end so that small tails keep their digits."""
+        stopped = self.null + self.alt
+        tail = np.cumsum(stopped[::-1])[::-1]
+        return np.append(tail, 0.0) + self.alive
+
+
+@dataclass(frozen=True, eq=False)
+class TerminationLaw:
+    """Law of (tau, o) of a mechanism, averaged over L: ``null[k - 1] = P(tau = k, H_null)``, `alt` likewise.
+
+    `error` is the numerical error of any P(tau > k): a bound, except where strata correct the passage over one bound
+    for the other, when it is that of the law as a whole. `scatter` is the latter, summed over all (tau, o): a bound
+    where no strata of L were averaged, an estimate (from what coarser strata change) where they were.
+    """
+
+    null: FloatArray
+    alt: FloatArray
+    error: float
+    scatter: float
+    method: str
+    mean_error: float = math.nan
+
+    @property
+    def stopped(self) -> FloatArray:
+        """P(tau = k) for k = 1, 2, ..."""
+        return self.null + self.alt
+
+    @property
+    def mean(self) -> float:
+        return float(dot(np.arange(1.0, self.null.size + 1.0), self.stopped))
+
+    def survival(self) -> FloatArray:
+        """P(tau > k) for k = 0, 1, ..."""
+        return 1.0 - np.concatenate([[0.0], np.cumsum(self.stopped)])
+
+
+@kernel
+def _advance(mass, other, low, high, base, steps, p_up, up, down, b_up, b_low, null, alt, ones_null, ones_alt):
+    """Advance the alive cells ``mass[low:high]`` (cell i: base + i ones) by ``null.size`` samples.
+
+    Returns the new window, the probability dropped and how many samples were taken; the cells are in `mass` if that
+    number is even, in `other` if it is odd.
+    """
+    p_down = 1.0 - p_up
+    lost = 0.0
+    taken = 0
+    while taken < null.size and high > low:
+        mass[high] = 0.0
+        fresh = other[low : high + 1]
+        fresh[0] = p_down * mass[low]
+        kept, moved, into = mass[low + 1 : high + 1], mass[low:high], other[low + 1 : high + 1]
+        for i in range(into.size):
+            into[i] = p_up * moved[i] + p_down * kept[i]
+        high += 1
+        steps += 1
+        ones = base + high - 1
+        if ones * up - (steps - ones) * down >= b_up:
+            high -= 1
+            null[taken] = other[high]
+            ones_null[taken] = ones
+        ones = base + low
+        if high > low and ones * up - (steps - ones) * down <= -b_low:
+            alt[taken] = other[low]
+            ones_alt[taken] = ones
+            low += 1
+        while high > low and other[high - 1] < _FLOOR:
+            high -= 1
+            lost += other[high]
+        while high > low and other[low] < _FLOOR:
+            lost += other[low]
+            low += 1
+        mass, other = other, mass
+        taken += 1
+    return low, high, lost, taken
+
+
+class _Programme:
+    """The dynamic programme in progress: alive cells, and the exits so far in pieces."""
+
+    def __init__(self, walk: Steps, b_up: float, b_low: float) -> None:
+        self.walk, self.b_up, self.b_low = walk, b_up, b_low
+        self.cells = np.ones(1)
+        self.base, self.steps, self.lost = 0, 0, 0.0
+        self.pieces: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]] = []
+
+    @property
+    def alive(self) -> float:
+        return float(self.cells.sum())
+
+    def advance(self, samples: int, p_up: float) -> None:
+        width = self.cells.size
+        mass, other = np.zeros(width + samples + 1), np.zeros(width + samples + 1)
+        mass[:width] = self.cells
+        null, alt = np.zeros(samples), np.zeros(samples)
+        ones_null, ones_alt = np.zeros(samples, np.int64), np.zeros(samples, np.int64)
+        bounds = (self.walk.up, self.walk.down, self.b_up, self.b_low)
+        outputs = (null, alt, ones_null, ones_alt)
+        low, high, lost, taken = _advance(mass, other, 0, width, self.base, self.steps, p_up, *bounds, *outputs)
+        times = np.arange(self.steps + 1, self.steps + samples + 1)
+        over_null = np.where(null > 0.0, self.walk.at(times, ones_null) - self.b_up, 0.0)
+        over_alt = np.where(alt > 0.0, -self.walk.at(times, ones_alt) - self.b_low, 0.0)
+        self.pieces.append((null, alt, over_null, over_alt))
+        self.cells = (mass if taken % 2 == 0 else other)[low:high].copy()
+        self.base += low
+        self.steps += samples
+        self.lost += lost
+
+    def advance_until(self, last: int, p_up: float) -> None:
+        """In pieces; an entry that no walk lives to see costs nothing."""
+        while self.steps < last and self.cells.size:
+            self.advance(min(last - self.steps, 4096), p_up)
+
+    def law(self) -> ExitLaw:
+        null, alt, over_null, over_alt = (np.concatenate(column) for column in zip(*self.pieces, strict=True))
+        longest = longest_mean(self.walk, self.b_up, self.b_low)
+        return ExitLaw(null, alt, over_null, over_alt, self.alive, self.lost, longest)
+
+
+def longest_mean(walk: Steps, b_up: float, b_low: float) -> float:
+    """A bound on the mean time to leave the bounds from anywhere inside, by Wald's first or second identity."""
+    reach = b_up + b_low + max(walk.up, walk.down)
+    drift, variance = abs(walk.drift), walk.variance
+    by_drift = reach / drift if drift > 0.0 else math.inf
+    # (Lambda - x)^2 grows by at least variance - 2 |D| reach a step on average
+    gain = variance - 2.0 * drift * reach
+    return min(by_drift, reach**2 / gain if gain > 0.0 else math.inf)
+
+
+def walk_until_exit(
+    walk: Steps,
+    b_up: float,
+    b_low: float,
+    *,
+    forced: Mapping[int, int] | None = None,
+    alive: float = ALIVE,
+) -> ExitLaw:
+    """Exit law of any two-valued walk; samples in `forced` (entry: bit) are given, the others random."""
+    programme = _begun(walk, b_up, b_low, forced or {})
+    piece = 256
+    while programme.alive > alive:
+        programme.advance(piece, walk.p_up)
+        piece = min(2 * piece, 4096)
+    return programme.law()
+
+
+def _begun(walk: Steps, b_up: float, b_low: float, forced: Mapping[int, int]) -> _Programme:
+    """The programme up to the last forced entry."""
+    programme = _Programme(walk, b_up, b_low)
+    for entry in sorted(forced):
+        programme.advance_until(entry - 1, walk.p_up)
+        programme.advance(1, float(forced[entry]))
+    return programme
+
+
+@dataclass(frozen=True, eq=False)
+class Interrupted:
+    """A walk stopped after its last forced entry: the exits so far, and where the walks still inside are."""
+
+    law: ExitLaw
+    positions: FloatArray
+    cells: FloatArray
+
+
+def walk_until_forced(walk: Steps, b_up: float, b_low: float, forced: Mapping[int, int]) -> Interrupted:
+    """Run as far as the last forced entry, and no further."""
+    programme = _begun(walk, b_up, b_low, forced)
+    ones = programme.base + np.arange(programme.cells.size)
+    return Interrupted(programme.law(), walk.at(np.int64(programme.steps), ones), programme.cells)
+
+
+@lru_cache(maxsize=256)
+def _free_exit_law(walk: Steps, b_up: float, b_low: float) -> ExitLaw:
+    return walk_until_exit(walk, b_up, b_low)
+
+
+def exit_law(test: Sprt, p_phi: float, excess: float = 0.0, forced: Mapping[int, int] | None = None) -> ExitLaw:
+    """Law of (tau, o) of the test with both bounds enlarged by a fixed `excess`, with or without forced entries.
+
+    Examples
+    --------
+    >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
+    >>> law = exit_law(test, 0.84)
+    >>> f"{law.mean:.6f}", law.mean_error < 1e-8
+    ('412.990986', True)
+    >>> f"{exit_law(test, 0.84, forced={1: 0}).mean - exit_law(test, 0.84, forced={1: 1}).mean:.3f}"
+    '9.097'
+    """
+    require(excess > -min(test.b_up, test.b_low), f"excess {excess} leaves no room between the bounds")
+    for entry, bit in (forced or {}).items():
+        require(entry >= 1, f"entry must be at least 1, got {entry}")
+        require(bit in (0, 1), f"a forced sample is 0 or 1, got {bit}")
+    walk, b_up, b_low = Steps.of(test, p_phi), test.b_up + excess, test.b_low + excess
+    return walk_until_exit(walk, b_up, b_low, forced=forced) if forced else _free_exit_law(walk, b_up, b_low)
+
+
+def cells_needed(walk: Steps, b_up: float, b_low: float) -> float:
+    """About how many cells the programme will visit: steps until the alive mass is negligible, times its width."""
+    drift, variance, span = abs(walk.drift), walk.variance, b_up + b_low
+    if variance == 0.0:
+        return span / drift
+    decay = drift**2 / (2.0 * variance) + math.pi**2 * variance / (2.0 * span**2)
+    steps = -math.log(ALIVE) / decay + min(span / drift if drift > 0.0 else math.inf, span**2 / variance)
+    width = min(span, 16.0 * math.sqrt(variance * steps)) / (walk.up + walk.down)
+    return steps * (width + 1.0)

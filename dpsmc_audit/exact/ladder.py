@@ -1,0 +1,169 @@
+"""The mean first-passage time over every barrier at once, by the ladder identity.
+
+For a walk that drifts up, with tau+ the time of its first strict record,
+
+    E[time to reach T] = E[tau+] * sum_N P(Lambda_1 > 0, ..., Lambda_N > 0, Lambda_N < T),
+
+so one dynamic programme with a single barrier at 0 knows the mean for all T: a staircase that climbs at each position
+the walk can be at. ``1 / E[tau+]`` is the probability of never coming back to 0.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsmc_audit.exact.fixed import _FLOOR, Steps
+from dpsmc_audit.numerics.jit import kernel
+
+__all__ = ["MeanPassage"]
+
+FloatArray = NDArray[np.float64]
+
+_BINS = 65_536
+
+_UNIT = 2.0**-53
+"""The relative error of one operation."""
+
+
+@kernel
+def _visit(p_up, up, down, top, scale, wanted, weights, positions, masses):
+    """Walk that stays above 0: add each visit below `top` to its bin, and keep the visits in `wanted` bins one by one.
+
+    Returns the probability of getting past `top` (and so, practically, of never coming back), the number kept, the
+    probability of the cells that were dropped, and the steps taken.
+    """
+    size = positions.size
+    width = int(top / (up + down)) + 4
+    mass, other = np.zeros(width + 4), np.zeros(width + 4)
+    mass[0] = 1.0
+    count, base, steps, escaped, kept, lost = 1, 0, 0, 0.0, 0, 0.0
+    weights[0] += 1.0
+    if wanted[0] and size > 0:
+        positions[0], masses[0] = 0.0, 1.0
+        kept = 1
+    while count > 0:
+        steps += 1
+        # cell i has base + i ones; keep those in (0, top)
+        first = 0
+        while first <= count and (base + first) * up - (steps - base - first) * down <= 0.0:
+            first += 1
+        fresh = 0
+        for i in range(first, count + 1):
+            value = (p_up * mass[i - 1] if i > 0 else 0.0) + ((1.0 - p_up) * mass[i] if i < count else 0.0)
+            ones = base + i
+            position = ones * up - (steps - ones) * down
+            if position >= top:
+                escaped += value
+                continue
+            if fresh == 0 and value < _FLOOR:
+                lost += value
+                first += 1
+                continue
+            other[fresh] = value
+            fresh += 1
+            cell = int(position * scale)
+            weights[cell] += value
+            if wanted[cell] and kept < size:
+                positions[kept], masses[kept] = position, value
+                kept += 1
+        while fresh > 0 and other[fresh - 1] < _FLOOR:
+            fresh -= 1
+            lost += other[fresh]
+        base += first
+        count = fresh
+        mass, other = other, mass
+    return escaped, kept, lost, steps
+
+
+@dataclass(frozen=True, eq=False)
+class MeanPassage:
+    """E[time to reach T] for every T up to `top`, as a staircase; `upcrossing` inverts it, `error` says how well.
+
+    `steps` were taken until no walk was left below `top`, and cells of probability `lost` were dropped on the way.
+    """
+
+    walk: Steps
+    top: float
+    weights: FloatArray
+    ladder_time: float
+    lost: float
+    steps: int
+
+    @classmethod
+    def of(cls, walk: Steps, top: float) -> MeanPassage:
+        weights = np.zeros(_BINS + 1)
+        empty = np.empty(0)
+        nothing = np.zeros(_BINS + 1, np.bool_)
+        arguments = (walk.p_up, walk.up, walk.down, top, _BINS / top, nothing, weights, empty, empty)
+        escaped, _, lost, steps = _visit(*arguments)
+        return cls(walk, top, weights, 1.0 / escaped, lost, steps)
+
+    def error(self, times: FloatArray, back: float) -> FloatArray:
+        """By how much the staircase may be off where it has these values: a bound.
+
+        With u = 2^-53, the relative error of one operation:
+
+        - a cell after N steps has gone through N times two products, a sum and the rounding of ``1 - p_up``: 3 N u.
+          Cells are in the sum of visits and in the probability of escape: 6 N u;
+        - sums of positive numbers add u for each term: of the cells of a step so many fall into one bin as fit into it,
+          and one more, and no more than two pass `top`; then the bins are added up;
+        - the walk seen upside down has ``1 - p_up`` off by u, and means go with the inverse of the drift;
+        - what was dropped, or comes `back` from above `top` with at most this probability, would have been seen for the
+          mean time to get past `top` again; and it changes the probability of escape.
+
+        Parameters
+        ----------
+        times : array
+            Values of the staircase.
+        back : float
+            A bound on the probability to come back from above `top` to below the T that are asked for.
+
+        Returns
+        -------
+        array
+            The error of each value.
+        """
+        walk = self.walk
+        cells = 2.0 + self.top / (_BINS * (walk.up + walk.down))
+        relative = _UNIT * (self.steps * (6.0 + 3.0 * cells) + _BINS + 100.0 + 4.0 * (walk.up + walk.down) / walk.drift)
+        unseen = self.lost + back
+        visits = (self.top + walk.up) / walk.drift * self.ladder_time
+        return np.asarray((relative + unseen * self.ladder_time) * np.abs(times) + 2.0 * unseen * visits)
+
+    def upcrossing(self, times: FloatArray) -> FloatArray:
+        """For each time the position T after which E[time to reach T] is at least that time; inf beyond `top`."""
+        cumulative = np.cumsum(self.weights) * self.ladder_time
+        bins = np.searchsorted(cumulative, times)
+        inside = bins < _BINS
+        wanted = np.zeros(_BINS + 1, np.bool_)
+        wanted[bins[inside]] = True
+        positions, masses = self._collect(wanted)
+        found = np.full(times.size, math.inf)
+        owner = (positions * (_BINS / self.top)).astype(np.int64)
+        order = np.lexsort((positions, owner))
+        positions, masses, owner = positions[order], masses[order], owner[order]
+        begins, ends = np.searchsorted(owner, bins), np.searchsorted(owner, bins, side="right")
+        for i in np.flatnonzero(inside):
+            mine = slice(begins[i], ends[i])
+            below = cumulative[bins[i] - 1] if bins[i] > 0 else 0.0
+            climbed = below + np.cumsum(masses[mine]) * self.ladder_time
+            place = min(int(np.searchsorted(climbed, times[i])), climbed.size - 1)
+            found[i] = positions[mine][place]
+        return found
+
+    def _collect(self, wanted: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
+        """All visits in the wanted bins; the first try tells how many there are."""
+        size = 1 << 16
+        while True:
+            positions, masses = np.empty(size), np.empty(size)
+            weights = np.zeros(_BINS + 1)
+            scale = _BINS / self.top
+            arguments = (self.walk.p_up, self.walk.up, self.walk.down, self.top, scale, wanted, weights)
+            kept = int(_visit(*arguments, positions, masses)[1])
+            if kept < size:
+                return positions[:kept], masses[:kept]
+            size *= 4

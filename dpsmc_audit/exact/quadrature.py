@@ -1,0 +1,152 @@
+"""Averages over L by quadrature of the exact law for fixed bounds; the stated errors are estimates.
+
+Limited by the steps that the law for fixed bounds makes in L: means and errors are averaged as a smooth part, by Wald's
+identities with measured overshoots, and the little by which the law differs from it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsmc_audit.exact.fixed import Exact, Steps, cells_needed, exit_law, walk_until_exit
+from dpsmc_audit.exact.overshoot import BUDGET, overshoots
+from dpsmc_audit.mechanisms import Exponential, Mechanism
+from dpsmc_audit.numerics.sums import tilted
+from dpsmc_audit.setting import Setting
+from dpsmc_audit.sprt import Sprt
+
+__all__ = [
+    "average_over",
+    "fixed",
+    "mean_by_quadrature",
+    "nodes_of",
+    "rare_by_overshoots",
+    "rare_by_quadrature",
+    "refine",
+]
+
+FloatArray = NDArray[np.float64]
+
+
+def refine(average: Callable[[int], float], tolerance: float, most: int) -> Exact:
+    """Double the number of nodes until three refinements in a row hardly change the average.
+
+    The error reported is three times the largest of these changes: a single one can be small by chance.
+    """
+    nodes = 1
+    values, error = [average(nodes)], math.inf
+    while nodes < most and (nodes < 8 or error > tolerance * abs(values[-1])):
+        nodes *= 2
+        values.append(average(nodes))
+        error = 3.0 * float(np.abs(np.diff(values[-4:])).max())
+    return Exact(values[-1], error + 1e-13 * abs(values[-1]), "quadrature")
+
+
+@lru_cache(maxsize=4096)
+def fixed(test: Sprt, p_phi: float, excess: float, budget: float = BUDGET) -> tuple[float, float]:
+    """E[tau | L] and E[tau^2 | L] (nan where only Wald's identities are affordable)."""
+    walk = Steps.of(test, p_phi)
+    if cells_needed(walk, test.b_up + excess, test.b_low + excess) <= budget:
+        law = exit_law(test, p_phi, excess)
+        return law.mean, law.second_moment
+    return overshoots(test, p_phi).mean(test.b_up + excess, test.b_low + excess), math.nan
+
+
+@lru_cache(maxsize=4096)
+def fixed_rare(test: Sprt, p_phi: float, excess: float) -> float:
+    """``exp(|h| L)`` times P(leave against the drift | L), from the conjugate walk, where that is the rule."""
+    h, walk = test.exponent(p_phi), Steps.of(test, p_phi)
+    b_up, b_low = test.b_up + excess, test.b_low + excess
+    if cells_needed(walk, b_up, b_low) > BUDGET:
+        return overshoots(test, p_phi).rare(b_up, b_low) * math.exp(abs(h) * excess)
+    law = walk_until_exit(walk.conjugate(h), b_up, b_low, alive=1e-9)
+    if h < 0.0:
+        return float(tilted(law.null, h, law.over_null)) * math.exp(h * test.b_up)
+    return float(tilted(law.alt, -h, law.over_alt)) * math.exp(-h * test.b_low)
+
+
+def nodes_of(mechanism: Exponential, count: int, tilt: float, share: float) -> list[tuple[float, float]]:
+    """Nodes and weights for L, without those whose weight is below this share of the largest."""
+    points, weights = mechanism.nodes(count, tilt)
+    keep = weights > share * weights.max()
+    return list(zip(points[keep].tolist(), weights[keep].tolist(), strict=True))
+
+
+@lru_cache(maxsize=1)
+def _panels() -> tuple[FloatArray, FloatArray]:
+    """Gauss-Legendre nodes and weights of the unit exponential law, on panels that double from 3e-11 to 30."""
+    nodes, weights = np.polynomial.legendre.leggauss(12)
+    edges = np.concatenate([[0.0], 30.0 * 0.5 ** np.arange(40.0, -1.0, -1.0)])
+    half = 0.5 * np.diff(edges)[:, None]
+    y = (half * (nodes + 1.0) + edges[:-1, None]).ravel()
+    return y, (half * weights).ravel() * np.exp(-y)
+
+
+def average_over(mechanism: Mechanism, function: Callable[[float], float]) -> float:
+    """E[function(L)] of a smooth function that costs little, by quadrature in ``-ln(survival)``."""
+    y, weights = _panels()
+    excess = mechanism.quantile(-np.expm1(-y))
+    return math.fsum(w * function(x) for x, w in zip(excess.tolist(), weights.tolist(), strict=True))
+
+
+def mean_by_quadrature(setting: Setting) -> Exact:
+    """Wald's identities averaged over L, and what the law for fixed bounds differs from them at a few nodes."""
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
+    assert isinstance(mechanism, Exponential)
+    walk = Steps.of(test, p_phi)
+
+    def wald(excess: float, scale: float = 1.0) -> float:
+        return overshoots(test, p_phi, scale).mean(test.b_up + excess, test.b_low + excess)
+
+    nodes = nodes_of(mechanism, 8, 0.0, 1e-8)
+    affordable = [(x, w) for x, w in nodes if cells_needed(walk, test.b_up + x, test.b_low + x) <= BUDGET]
+    differences = [(w, fixed(test, p_phi, x)[0] - wald(x)) for x, w in affordable]
+    base = average_over(mechanism, wald)
+    value = base + math.fsum(w * d for w, d in differences)
+    error = max((abs(d) for _, d in differences), default=0.0) + 1e-12 * value
+    if len(affordable) < len(nodes):
+        error += 3.0 * abs(base - average_over(mechanism, lambda x: wald(x, 0.6)))
+    return Exact(value, error, "quadrature")
+
+
+def rare_by_quadrature(setting: Setting) -> Exact:
+    """Gauss nodes for the law of L tilted by exp(-|h| L), more and more of them."""
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
+    assert isinstance(mechanism, Exponential)
+    h = abs(test.exponent(p_phi))
+
+    def average(count: int) -> float:
+        return math.fsum(w * fixed_rare(test, p_phi, x) for x, w in nodes_of(mechanism, count, h, 1e-6))
+
+    return refine(average, 3e-3, most=64)
+
+
+def rare_by_overshoots(setting: Setting) -> Exact:
+    """Wald's identities averaged over L, and by how much the law for fixed bounds differs from them at a few places.
+
+    The difference is noise around 0: where it is looked at matters little, so mechanisms share places where they can.
+    """
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
+    assert isinstance(mechanism, Exponential)
+    h, walk = abs(test.exponent(p_phi)), Steps.of(test, p_phi)
+
+    def wald(excess: float, scale: float = 1.0) -> float:
+        if h * min(test.b_up, test.b_low) > 15.0:  # too rare to measure its overshoot, and simply exponential
+            return 0.0
+        return overshoots(test, p_phi, scale).rare(test.b_up + excess, test.b_low + excess)
+
+    ((center, weight),) = nodes_of(mechanism, 1, h, 0.0)  # mean and mass of the law of L tilted by exp(-h L)
+    scale = 1.0 / h if center > 0.5 / h else center
+    places = [scale * x for x in (0.2, 0.8, 2.0, 4.5)]
+    differences = np.array([fixed_rare(test, p_phi, x) - math.exp(h * x) * wald(x) for x in places])
+    base = average_over(mechanism, wald)
+    value = base + weight * float(differences.mean())
+    error = 4.0 * weight * float(np.abs(differences - differences.mean()).max()) + 1e-9 * value
+    if max(cells_needed(walk, test.b_up + x, test.b_low + x) for x in places) > BUDGET:
+        error += 3.0 * abs(base - average_over(mechanism, lambda x: wald(x, 0.6)))
+    return Exact(value, error, "overshoots")

@@ -1,0 +1,1 @@
+"""Who sees what: one room for each observer, with its law and its audit."""

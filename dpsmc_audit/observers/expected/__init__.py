@@ -1,0 +1,1 @@
+"""The observer of the paper: sees termination times averaged over all other samples."""

@@ -1,0 +1,330 @@
+"""What an observer compares: two laws over the same events, one for x_n = 1 and one for x_n = 0.
+
+*Expected* (the paper's Definition 3): the other samples are averaged away first, L is the only randomness left. The
+laws compared are those of ``g_x(L) = E[tau | L, x_n = x]``; g_x does not fall when L grows, so
+``P(g_x(L) >= a) = P(L >= the L at which g_x reaches a)`` and no L has to be drawn. `edges` encloses that L.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsmc_audit.errors import require
+from dpsmc_audit.exact.fixed import Exact, Steps, cells_needed, exit_law, walk_until_forced
+from dpsmc_audit.exact.overshoot import BUDGET, overshoots
+from dpsmc_audit.mechanisms import Laplace, Mechanism
+from dpsmc_audit.observers.expected.edges import (
+    Tails,
+    by_bisection,
+    by_ladder,
+    by_line,
+    mean_of,
+    tails_between,
+    tails_of_atoms,
+)
+from dpsmc_audit.setting import Setting
+from dpsmc_audit.sprt import Sprt
+
+__all__ = ["ExpectedLaw", "SupportGap", "bins_between", "expected_law", "forced_moments", "output_sensitivity"]
+
+FloatArray = NDArray[np.float64]
+
+_CHEAP = 3e6
+"""Cells that the law for one L may cost where hundreds of L are asked for."""
+
+_LISTED = 1e9
+"""Cells that the laws for a list of L may cost together."""
+
+_GRID, _FOLLOWED = 461, 2e11
+"""L in the grid, and cells that may be visited for all of them up to the last entry: half a minute."""
+
+MOST_BINS = 50_000
+"""A histogram with more bins is a request for wider ones."""
+
+
+@dataclass(frozen=True)
+class SupportGap:
+    """Averages that one member reaches and the other never: from `start` to `end`, with this probability.
+
+    `integer`, where there is one, is the largest with ``start < integer <= end``: the average of one member falls below
+    it with probability `below` (less its numerical error), that of the other never. The definition's events are sets of
+    integers, so this is one of them whatever the width of the bins.
+    """
+
+    start: float
+    end: float
+    mass: float
+    integer: int | None = None
+    below: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedLaw:
+    """Laws of ``g_x(L)`` at the edges of bins: of `one`, ``P(g_1(L) >= edges[i])``, of `zero` for x_n = 0.
+
+    Each tail is enclosed. The ends are bounds, but for the `grid`, where they are an estimate. An average that comes
+    within its numerical error of an edge may be on it or below: `tail_1` and `tail_0` count it as on the edge, the ends
+    have it on either side.
+
+    `start_1`, `start_0` are g_x at the smallest L. `shifted` tells in which bins the L of the two members are the same
+    but for a shift by `step`, exactly; `scale` is that of two-sided exponential noise (0 for other laws).
+    """
+
+    edges: FloatArray
+    one: Tails
+    zero: Tails
+    start_1: Exact
+    start_0: Exact
+    gap: SupportGap
+    method: str
+    shifted: NDArray[np.bool_]
+    step: float
+    scale: float
+
+    @property
+    def tail_1(self) -> FloatArray:
+        return self.one.value
+
+    @property
+    def tail_0(self) -> FloatArray:
+        return self.zero.value
+
+    @property
+    def tail_error(self) -> float:
+        """By how much a tail may be off, relative to it; the worst of all."""
+        wide = (np.maximum(tails.high - tails.value, tails.value - tails.low) for tails in (self.one, self.zero))
+        values = (np.maximum(tails.value, 1e-300) for tails in (self.one, self.zero))
+        return max(float(np.max(off / value)) for off, value in zip(wide, values, strict=True))
+
+    def probabilities(self) -> tuple[FloatArray, FloatArray]:
+        """P_1 and P_0 of the bins ``[edges[i], edges[i + 1])``, the last one open."""
+        return bins_between(self.tail_1), bins_between(self.tail_0)
+
+    def enclosed(self) -> tuple[Tails, Tails]:
+        """The same with the ends between which they surely are."""
+        return self.one.bins(), self.zero.bins()
+
+    def hidden(self, epsilon: float) -> NDArray[np.bool_]:
+        """Bins that keep to epsilon whatever the rounding: two-sided noise of scale ``step / epsilon``, shifted.
+
+        The density of the noise changes by a factor of ``exp(step / scale)`` at most under such a shift, and so does
+        the probability of any set. The scale is compared as it is made: noise calibrated to this epsilon keeps to it.
+        """
+        return self.shifted & (0.0 < self.step / epsilon <= self.scale)
+
+    def log_ratio_ends(self) -> tuple[FloatArray, FloatArray]:
+        """Two numbers between which ``ln(P_1 / P_0)`` surely is, in each bin."""
+        one, zero = self.enclosed()
+        return _log_quotient(one.low, zero.high, -math.inf), _log_quotient(one.high, zero.low, math.inf)
+
+    def log_ratio_error(self) -> FloatArray:
+        """Numerical error of ``ln(P_1 / P_0)`` in each bin."""
+        low, high = self.log_ratio_ends()
+        middle = _log_quotient(*self.probabilities(), 0.0)
+        known = np.isfinite(middle)
+        return np.where(known, np.maximum(high - np.where(known, middle, 0.0), np.where(known, middle, 0.0) - low), 0.0)
+
+
+def _log_quotient(p: FloatArray, q: FloatArray, unknown: float) -> FloatArray:
+    """``ln(p / q)``; infinite where one of them is 0, and `unknown` where both are."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where((p == 0.0) & (q == 0.0), unknown, np.log(p) - np.log(q))
+
+
+def bins_between(tail: FloatArray) -> FloatArray:
+    """Probabilities between edges from those beyond each; the last one is open."""
+    return np.maximum(-np.diff(np.append(tail, 0.0)), 0.0)
+
+
+def forced_moments(test: Sprt, p_phi: float, excess: float, forced: Mapping[int, int]) -> tuple[float, float]:
+    """E[tau | L] and P(H_null | L) with forced entries; by Wald's identities past the last one where that is dear."""
+    walk, b_up, b_low = Steps.of(test, p_phi), test.b_up + excess, test.b_low + excess
+    if cells_needed(walk, b_up, b_low) <= _CHEAP:
+        law = exit_law(test, p_phi, excess, forced)
+        return law.mean, law.null_probability
+    last = max(forced)
+    begun = walk_until_forced(walk, b_up, b_low, forced)
+    smooth = overshoots(test, p_phi)
+    mean, null = begun.law.mean + begun.law.alive * last, begun.law.null_probability
+    for position, mass in zip(begun.positions.tolist(), begun.cells.tolist(), strict=True):
+        ahead, behind = b_up - position, b_low + position
+        rare = smooth.rare(ahead, behind)
+        mean += mass * smooth.mean(ahead, behind)
+        null += mass * (rare if smooth.turned else 1.0 - rare)
+    return mean, null
+
+
+def expected_law(setting: Setting, entries: tuple[int, ...], bin_width: int, upto: float = 1e-9) -> ExpectedLaw:
+    """Exact laws of g_1(L) and g_0(L) in bins of this width from 0, until less than `upto` is left above.
+
+    All entries are 1 in one member and 0 in the other; where a coin decides, both averages are 1.
+
+    Examples
+    --------
+    >>> from dpsmc_audit.mechanisms import Exponential
+    >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
+    >>> law = expected_law(Setting(test, Exponential.private(test, 0.01), 0.84), entries=(1,), bin_width=140)
+    >>> one, zero = law.probabilities()
+    >>> f"{one[2]:.6f}", float(zero[2]), f"{np.log(one[4] / zero[4]):.6f}"
+    ('0.009218', 0.0, '-0.010000')
+    """
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
+    _require_early(setting, entries[-1])
+    start_1, start_0 = (_start(setting, entries, bit) for bit in (1, 0))
+    far = max(float(mechanism.quantile(1.0 - upto)), test.no_room + test.step_sum)
+    longest = max(forced_moments(test, p_phi, far, dict.fromkeys(entries, bit))[0] for bit in (1, 0))
+    count = math.ceil(longest / bin_width) + 1
+    require(count <= MOST_BINS, f"bin_width={bin_width} makes {count} bins, more than {MOST_BINS}: choose wider ones")
+    edges = bin_width * np.arange(float(count))
+    far = _beyond(test, p_phi, entries, far, float(edges[-1]))
+    early, late = sorted((start_1, start_0), key=lambda start: start.value)
+    integer = math.floor(late.value - late.error)
+    # a hair below the end: the staircase of the other member takes the same value there, up to rounding
+    points = np.append(edges, [late.value - 1e-6 - early.error - late.error, float(integer)])
+    one, zero, same, method = _tails(setting, entries, points, far)
+    whole = mechanism.quantile(0.0) == -math.inf
+    alike = same[:count] | (whole & (edges <= 1.0))  # of all L up to the next edge, too, one is the other shifted
+    first = one if start_1.value <= start_0.value else zero
+    gap = SupportGap(early.value, late.value, 1.0 - float(first.value[-2]))
+    below = 1.0 - float(first.high[-1])
+    if below > 0.0:
+        gap = replace(gap, integer=integer, below=below)
+    scale = mechanism.scale if isinstance(mechanism, Laplace) else 0.0
+    shifted = alike & np.append(alike[1:], True)
+    tails = (one.cut(count), zero.cut(count))
+    return ExpectedLaw(edges, *tails, start_1, start_0, gap, method, shifted, test.step_sum, scale)
+
+
+def _tails(
+    setting: Setting, entries: tuple[int, ...], points: FloatArray, far: float
+) -> tuple[Tails, Tails, NDArray[np.bool_], str]:
+    """``P(g_x(L) >= points)`` of both members, which points they reach at the same barrier, and the method."""
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
+    nowhere, lowest = np.zeros(points.size, np.bool_), _lowest(test, mechanism)
+    if mechanism.atoms is not None:
+        values = [excess for excess, _ in mechanism.atoms]
+        if sum(_cells(test, p_phi, excess) for excess in values) <= _LISTED:
+            averages = ([_at(test, p_phi, entries, bit, excess) for excess in values] for bit in (1, 0))
+            one, zero = (tails_of_atoms(mechanism.atoms, found, points) for found in averages)
+            return one, zero, nowhere, "list"
+    same, method = nowhere, "line"
+    reached = by_line(test, p_phi, entries, points) if p_phi in (0.0, 1.0) else None
+    if reached is None:
+        ladder, method = by_ladder(setting, entries, points, lowest, far), "ladder"
+        if ladder is not None:
+            reached, same = ladder[:2], ladder[2]
+    if reached is None and mechanism.atoms is None:
+        reached, method = by_bisection(test, p_phi, entries, points, lowest, far), "bisection"
+    if reached is not None:
+        one, zero = (tails_between(test, mechanism, points, found) for found in reached)
+        return one, zero, same, method
+    guessed, error = _by_grid(setting, entries, points, far)
+    starts = (_start(setting, entries, bit) for bit in (1, 0))
+    one, zero = (_estimated(mechanism, x, error, points, start) for x, start in zip(guessed, starts, strict=True))
+    return one, zero, nowhere, "grid"
+
+
+def _estimated(mechanism: Mechanism, excess: FloatArray, error: float, points: FloatArray, start: Exact) -> Tails:
+    """Tails with an estimate of their relative error; 1 where already the smallest L reaches the point."""
+    surely = points <= max(start.value - start.error, 1.0)
+    value = np.where(points <= start.value, 1.0, mechanism.survival(excess))
+    low, high = value * math.exp(-error), np.minimum(value * math.exp(error), 1.0)
+    return Tails(np.where(surely, 1.0, low), value, high, np.full(points.size, math.nan))
+
+
+def _cells(test: Sprt, p_phi: float, excess: float) -> float:
+    """Of the law for one L; what is dear is left to Wald's identities, and a coin costs nothing."""
+    room = excess > test.no_room
+    cells = cells_needed(Steps.of(test, p_phi), test.b_up + excess, test.b_low + excess) if room else 0.0
+    return cells if cells <= BUDGET else 0.0
+
+
+def _require_early(setting: Setting, last: int) -> None:
+    """Without drift walks live to see a late entry, and have to be followed up to it for hundreds of L."""
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
+    walk, excess = Steps.of(test, p_phi), max(_lowest(test, mechanism), float(mechanism.quantile(1.0 - 1e-3)))
+    b_up, b_low = test.b_up + excess, test.b_low + excess
+    width = min(b_up + b_low, 16.0 * math.sqrt(walk.variance * last)) / test.step_sum + 1.0
+    cells = 2.0 * _GRID * min(last * width, 2.0 * cells_needed(walk, b_up, b_low))
+    message = f"entry {last} is late: the exact law at p_phi={p_phi:g} would visit {cells:.0e} cells, more than"
+    require(cells <= _FOLLOWED, f"{message} {_FOLLOWED:.0e}; choose an earlier one, or p_phi further from p")
+
+
+def _lowest(test: Sprt, mechanism: Mechanism) -> float:
+    """The smallest L that leaves room between the bounds; a hair above where a coin decides."""
+    return max(float(mechanism.quantile(0.0)), test.least_room)
+
+
+def _beyond(test: Sprt, p_phi: float, entries: tuple[int, ...], far: float, edge: float) -> float:
+    """An L, at least `far`, for which the averages of both members are past the last edge: no bin is cut off."""
+    for _ in range(60):
+        if min(forced_moments(test, p_phi, far, dict.fromkeys(entries, bit))[0] for bit in (1, 0)) > edge:
+            break
+        far += 0.1 * abs(far) + test.step_sum
+    return far
+
+
+def _start(setting: Setting, entries: tuple[int, ...], bit: int) -> Exact:
+    """g_x at the smallest L."""
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
+    return _at(test, p_phi, entries, bit, float(mechanism.quantile(0.0)))
+
+
+def _at(test: Sprt, p_phi: float, entries: tuple[int, ...], bit: int, excess: float) -> Exact:
+    """g_x at an L: 1 where a coin decides, a whole number where samples are certain."""
+    if excess <= test.no_room:
+        return Exact(1.0, 0.0, "coin")
+    walk = Steps.of(test, p_phi)
+    if cells_needed(walk, test.b_up + excess, test.b_low + excess) <= BUDGET:
+        law = exit_law(test, p_phi, excess, dict.fromkeys(entries, bit))
+        return Exact(*mean_of(law), "fixed bounds")
+    mean = forced_moments(test, p_phi, excess, dict.fromkeys(entries, bit))[0]
+    scale = overshoots(test, p_phi, 0.6).mean(test.b_up, test.b_low) - overshoots(test, p_phi).mean(
+        test.b_up, test.b_low
+    )
+    return Exact(mean, 3.0 * abs(scale) + 1e-9 * mean, "overshoots")
+
+
+def _by_grid(
+    setting: Setting, entries: tuple[int, ...], edges: FloatArray, far: float
+) -> tuple[tuple[FloatArray, FloatArray], float]:
+    """The same by interpolation between the means at hundreds of L, and the relative error of tails this causes.
+
+    The error stated is four times that of interpolating between every second L, found at the ones left out: an
+    estimate, as the curve is a staircase between them.
+    """
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
+    lowest = _lowest(test, mechanism)
+    bulk = max(lowest, float(mechanism.quantile(1.0 - 1e-3)))
+    grid = np.unique(np.concatenate([np.linspace(lowest, bulk, 401), np.linspace(bulk, far, 61)]))
+    reached, error = [], 0.0
+    for bit in (1, 0):
+        forced = dict.fromkeys(entries, bit)
+        curve = np.maximum.accumulate([forced_moments(test, p_phi, float(x), forced)[0] for x in grid])
+        reached.append(np.interp(edges, curve, grid, right=math.inf))
+        if grid.size > 2:
+            off = np.abs(np.interp(curve[1::2], curve[::2], grid[::2]) - grid[1::2])
+            error = max(error, float(np.max(np.abs(np.log(_ratio(mechanism, grid[1::2], off))))))
+    return (reached[0], reached[1]), 4.0 * error
+
+
+def _ratio(mechanism: Mechanism, excess: FloatArray, off: FloatArray) -> FloatArray:
+    """By what factor the survival function changes where L is off by this much."""
+    above = np.maximum(mechanism.survival(excess + off), 1e-300)
+    return np.maximum(mechanism.survival(excess), 1e-300) / above
+
+
+def output_sensitivity(setting: Setting, entries: tuple[int, ...]) -> float:
+    """``|E[o | L, x_n = 1] - E[o | L, x_n = 0]|``, largest over a grid of L that starts at the smallest."""
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
+    shares = np.linspace(0.0, 0.95, 11)
+    largest = 0.0
+    for excess in np.unique(np.maximum(mechanism.quantile(shares), _lowest(test, mechanism))):
+        one, zero = (forced_moments(test, p_phi, float(excess), dict.fromkeys(entries, bit))[1] for bit in (1, 0))
+        largest = max(largest, abs(one - zero))
+    return largest

@@ -1,0 +1,200 @@
+"""The sampled expected audit's histogram: shares of the draws of L by the bin their average termination time falls in.
+
+Draws come in batches, each with its sums over all pairs; what is kept of a batch is its counts. So memory does not
+grow with the draws, nor with the pairs.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsmc_audit.evidence.bounds import FEWEST, PARTS, Parts, bounded_verdict, part_of
+from dpsmc_audit.evidence.events import Counted, joined, outcome_code
+from dpsmc_audit.evidence.verdict import Verdict
+from dpsmc_audit.observers.expected.law import ExpectedLaw
+from dpsmc_audit.observers.expected.verdicts import Histogram, log_ratio
+from dpsmc_audit.sampling.pairs import GROUPS, PairSums
+
+if TYPE_CHECKING:
+    from dpsmc_audit.runs.checkpoints import Saved
+
+__all__ = ["BATCH", "Picture", "bytes_needed", "outside_by_chance"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+BATCH = 65_536
+"""Draws of L in a batch."""
+REPLICATES, TOGETHER = 200, 10
+"""Of the bootstrap; so many at once are one product of matrices."""
+SIMULATED = 2000
+_CELLS = 1 << 21
+"""Of simulated bins at a time."""
+
+
+def bytes_needed(draws: int, bins: int) -> float:
+    """Sums of a batch, as integers and floating-point numbers, and the replicates of every bin with their quantiles."""
+    return (
+        (2.0 * GROUPS + 4.0 * TOGETHER) * 8.0 * 2 * min(draws, BATCH) + 10.0 * 8.0 * REPLICATES * bins + 64.0 * _CELLS
+    )
+
+
+class Picture:
+    """Counts of the draws so far by member and bin, and the same for every replicate of a bootstrap.
+
+    A replicate draws both the groups of pairs and the draws of L anew (these within their batch), so that its
+    percentiles know of the finite number of either. Bins are [0, width), [width, 2 width), ...
+    """
+
+    def __init__(self, width: int, seed: int) -> None:
+        self.width, self.seed = width, seed
+        self.batches = self.draws = self.unfinished = self.steps = 0
+        self.counts = np.zeros((2, 1), np.int64)
+        self.replicates = np.zeros((REPLICATES, 2, 1), np.int64)
+        self.start = np.full(2, math.inf)
+        self._groups = np.zeros((REPLICATES, 0), np.int64)
+        self._parts: list[list[Counted]] = [[Counted.of(np.zeros(0, np.int64))] * PARTS for _ in range(2)]
+
+    def add(self, sums: PairSums) -> None:
+        """With another batch; `start` is the average at the smallest L, for both members."""
+        means = sums.means()
+        self.start = np.minimum(self.start, means[:, 0])
+        places = (means // self.width).astype(np.int64)
+        self._grow(int(places.max()) + 1)
+        for member, place in enumerate(places):
+            self.counts[member] += np.bincount(place, minlength=self.counts.shape[1])
+        self._replicate(sums, int(places.min()))
+        self._add_parts(means)
+        self.batches, self.draws = self.batches + 1, self.draws + sums.excess.size
+        self.unfinished, self.steps = self.unfinished + sums.unfinished, self.steps + sums.steps
+
+    def _grow(self, bins: int) -> None:
+        more = max(bins - self.counts.shape[1], 0)
+        self.counts = np.pad(self.counts, ((0, 0), (0, more)))
+        self.replicates = np.pad(self.replicates, ((0, 0), (0, 0), (0, more)))
+
+    def _rng(self, purpose: int) -> np.random.Generator:
+        return np.random.default_rng([self.seed, purpose, *([self.batches] if self.batches else [])])
+
+    def _replicate(self, sums: PairSums, first: int) -> None:
+        groups, draws, bins = sums.sizes.size, sums.excess.size, self.counts.shape[1]
+        rng, shares = self._rng(3), (np.full(groups, 1.0 / groups), np.full(draws, 1.0 / draws))
+        if self.batches == 0:
+            self._groups = np.zeros((REPLICATES, groups), np.int64)
+        for some in np.array_split(np.arange(REPLICATES), REPLICATES // TOGETHER):
+            again = []
+            for k in some:
+                if self.batches == 0:
+                    self._groups[k] = rng.multinomial(groups, shares[0])
+                again.append(rng.multinomial(draws, shares[1]))
+            means = sums.means(self._groups[some])
+            for k, weights, rows in zip(some, again, (means // self.width).astype(np.int64), strict=True):
+                for member, place in enumerate(np.clip(rows, first, bins - 1)):
+                    self.replicates[k, member] += np.bincount(place, weights, minlength=bins).astype(np.int64)
+
+    def _add_parts(self, means: FloatArray) -> None:
+        """For the verdict on the drawn pairs: draws are sorted within a batch, the parts must not be."""
+        order = self._rng(7).permutation(means.shape[1])
+        part = part_of(self.draws, order.size)
+        for member, row in zip(self._parts, means, strict=True):
+            codes = outcome_code(np.floor(row[order]).astype(np.int64), np.zeros(order.size, np.int64))
+            for k in range(PARTS):
+                member[k] = joined([member[k], Counted.of(codes[part == k])])
+
+    def histogram(self, law: ExpectedLaw, epsilon: float, confidence: float) -> Histogram:
+        """Shares, their ratio with its interval, and the check; without the empty bins."""
+        lo = self.width * np.arange(float(self.counts.shape[1]))
+        p1, p0 = self.counts / self.draws
+        ratio, tail = log_ratio(p1, p0), 0.5 * (1.0 - confidence)
+        replicates = log_ratio(self.replicates[:, 0] / self.draws, self.replicates[:, 1] / self.draws)
+        known = np.nan_to_num(replicates, nan=0.0, posinf=1e9, neginf=-1e9)
+        low, high = np.quantile(known, [tail, 1.0 - tail], axis=0)
+        low, high = (np.where(np.abs(x) >= 1e8, np.copysign(math.inf, x), x) for x in (low, high))
+        with np.errstate(invalid="ignore"):
+            outside = np.abs(ratio) > epsilon
+        exact = _exact_ratio_on(law, lo)
+        return Histogram(lo, lo + self.width, p1, p0, ratio, low, high, exact, outside).kept((p1 + p0) > 0)
+
+    def given_pairs(self, epsilon: float, confidence: float, floor: float) -> Verdict | None:
+        """The verdict on what the histogram shows: averages over the drawn pairs, with L as the only random number.
+
+        For given sequences the draws of L are independent runs of a mechanism that releases that average (rounded
+        down), so the bounds of `evidence.bounds` hold without any approximation. Both members meet the same L: each
+        bound joins its two proportions by a union bound, which asks for no independence between them.
+        """
+        if self.draws < FEWEST:
+            return None
+        parts = Parts((tuple(self._parts[0]), tuple(self._parts[1])))
+        found = bounded_verdict(parts, epsilon, 0.0, confidence, floor=floor)
+        if found.witness is None:
+            return found
+        return replace(found, witness=replace(found.witness, name=_of_averages(found.witness.name)))
+
+    def saved(self) -> Saved:
+        names = ("batches", "draws", "unfinished", "steps")
+        state: Saved = {name: getattr(self, name) for name in names}
+        state |= {"counts": self.counts, "replicates": self.replicates, "start": self.start, "groups": self._groups}
+        for m, member in enumerate(self._parts):
+            for k, part in enumerate(member):
+                state |= {f"codes{m}{k}": part.codes, f"seen{m}{k}": part.counts}
+        return state
+
+    def restore(self, saved: Saved) -> None:
+        batches, draws, unfinished, steps = (int(saved[name]) for name in ("batches", "draws", "unfinished", "steps"))
+        counts, replicates, groups = (np.asarray(saved[name], np.int64) for name in ("counts", "replicates", "groups"))
+        if not np.all(counts.sum(axis=1) == draws) or replicates.shape != (REPLICATES, *counts.shape):
+            raise ValueError("counts do not add up to the draws")
+        parts = [[Counted(*(np.asarray(saved[f"{what}{m}{k}"], np.int64) for what in ("codes", "seen")))
+                  for k in range(PARTS)] for m in range(2)]  # fmt: skip
+        self.batches, self.draws, self.unfinished, self.steps = batches, draws, unfinished, steps
+        self.counts, self.replicates, self._groups, self._parts = counts, replicates, groups, parts
+        self.start = np.asarray(saved["start"], np.float64)
+
+
+def _exact_ratio_on(law: ExpectedLaw, lo: FloatArray) -> FloatArray:
+    """Exact log ratios of the bins that begin at `lo`; nan beyond the exact law's last edge."""
+    ratios = log_ratio(*law.probabilities())[:-1]
+    place = np.searchsorted(law.edges, lo)
+    return np.array([ratios[i] if i < ratios.size else math.nan for i in place])
+
+
+def outside_by_chance(law: ExpectedLaw, draws: int, epsilon: float, seed: int) -> float:
+    """How many bins whose exact ratio is inside, or on the line, this many draws of L are expected to put outside.
+
+    Both members meet the same draws, so most of a bin's draws are in it for both: its counts are C + A and C + B with
+    independent Poisson C, A, B, whose means the exact laws give. The finite number of pairs moves both alike.
+    """
+    p1, p0 = law.probabilities()
+    above, below = np.minimum(law.tail_1, law.tail_0), np.maximum(law.tail_1, law.tail_0)
+    both = np.maximum(above - np.append(below[1:], 0.0), 0.0)
+    with np.errstate(invalid="ignore"):
+        fair = np.abs(log_ratio(p1, p0)) <= epsilon + 1e-6
+    rng = np.random.default_rng([seed, 4])
+    means = [draws * np.maximum(p, 0.0)[fair] for p in (both, p1 - both, p0 - both)]
+    rows, outside = max(_CELLS // max(int(fair.sum()), 1), 1), 0
+    for first in range(0, SIMULATED, rows):
+        shape = (min(rows, SIMULATED - first), int(fair.sum()))
+        common, one, zero = (rng.poisson(mean, shape) for mean in means)
+        with np.errstate(invalid="ignore"):
+            ratio = np.abs(log_ratio((common + one).astype(np.float64), (common + zero).astype(np.float64)))
+            outside += int(np.count_nonzero(ratio > epsilon))
+    return outside / SIMULATED
+
+
+def _of_averages(name: str) -> str:
+    """The name of an event of rounded-down averages, said of the averages.
+
+    Examples
+    --------
+    >>> _of_averages("tau <= 3 or 7 <= tau <= 9 or tau = 11 or tau > 20")
+    'average < 4 or 7 <= average < 10 or 11 <= average < 12 or average >= 21'
+    """
+    name = re.sub(r"tau = (\d+)", r"\1 <= tau <= \1", name)
+    name = re.sub(r"tau <= (\d+)", lambda k: f"average < {int(k[1]) + 1}", name)
+    return re.sub(r"tau > (\d+)", lambda k: f"average >= {int(k[1]) + 1}", name)

@@ -1,0 +1,294 @@
+"""From two laws, or from samples of them, to a histogram with the e^{±epsilon} check of each bin and to a verdict."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsmc_audit.evidence.intervals import student_quantile
+from dpsmc_audit.evidence.profiles import Event, factor
+from dpsmc_audit.evidence.verdict import Verdict
+from dpsmc_audit.numerics.ties import CLOSE, best_of
+from dpsmc_audit.observers.expected.law import ExpectedLaw
+from dpsmc_audit.runs.execution import SERIAL, Execution, accumulate, cut
+from dpsmc_audit.sampling.pairs import pair_times, pairs_in_a_block
+from dpsmc_audit.sampling.runs import sum_of_squares
+from dpsmc_audit.setting import Setting
+from dpsmc_audit.sprt import Sprt
+
+if TYPE_CHECKING:
+    from dpsmc_audit.runs.checkpoints import Saved
+
+__all__ = [
+    "Histogram",
+    "delta_ends",
+    "exact_histogram",
+    "exact_verdict",
+    "log_ratio",
+    "support_gap_evidence",
+    "surest_event",
+]
+
+FloatArray = NDArray[np.float64]
+
+FEWEST_PAIRS = 200
+"""A sampled verdict needs this many pairs: its bound is asymptotic, and rare sequences need a chance to show."""
+
+CANDIDATES = 17
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """Probabilities of the average termination time in bins ``[lo, hi)`` and the check of their ratio."""
+
+    lo: FloatArray
+    hi: FloatArray
+    p1: FloatArray
+    p0: FloatArray
+    log_ratio: FloatArray
+    log_ratio_low: FloatArray
+    log_ratio_high: FloatArray
+    exact_log_ratio: FloatArray
+    outside: NDArray[np.bool_]
+
+    def kept(self, keep: NDArray[np.bool_]) -> Histogram:
+        """Only these bins."""
+        return replace(self, **{column.name: getattr(self, column.name)[keep] for column in fields(self)})
+
+
+# --- exact ----------------------------------------------------------------------------------------------------------
+
+
+def log_ratio(p1: FloatArray, p0: FloatArray) -> FloatArray:
+    """``ln(p1 / p0)``: infinite where one is 0, nan where both are."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log(p1) - np.log(p0)
+
+
+def delta_ends(
+    one: tuple[FloatArray, FloatArray], zero: tuple[FloatArray, FloatArray], epsilon: float
+) -> tuple[float, float]:
+    """A delta that (epsilon, delta) cannot do without on unions of these outcomes, and one that is surely enough.
+
+    Both are for the worse of the two directions.
+
+    Parameters
+    ----------
+    one, zero : tuple of two arrays
+        The lower and the upper ends of the probability of each outcome, for x = 1 and for x = 0.
+    epsilon : float
+        The claim.
+
+    Returns
+    -------
+    tuple of float
+        The lower and the upper end of delta.
+
+    Examples
+    --------
+    >>> half, most = (np.array([0.5]),) * 2, (np.array([0.8]), np.array([0.9]))
+    >>> [round(delta, 3) for delta in delta_ends(most, half, epsilon=0.0)]
+    [0.3, 0.4]
+    """
+    times, found = factor(epsilon), []
+    for p, q in ((one, zero), (zero, one)):
+        found.append([float(np.maximum(a - times * b, 0.0).sum()) for a, b in ((p[0], q[1]), (p[1], q[0]))])
+    return max(low for low, _ in found), max(high for _, high in found)
+
+
+def surest_event(one: tuple[FloatArray, FloatArray], zero: tuple[FloatArray, FloatArray], epsilon: float) -> Event:
+    """The outcomes that surely break the claim, in the direction that needs more delta (see `delta_ends`).
+
+    Examples
+    --------
+    >>> half, most = (np.array([0.5, 0.5]),) * 2, (np.array([0.8, 0.1]), np.array([0.9, 0.2]))
+    >>> event = surest_event(most, half, epsilon=0.0)
+    >>> event.name, round(event.p1, 6), event.p0
+    ('one of 1 outcomes over e^0 times as likely with x_n = 1', 0.85, 0.5)
+    """
+    times, found = factor(epsilon), []
+    for p, q, side in ((one, zero, 1), (zero, one, 0)):
+        event = p[0] > times * q[1]
+        name = f"one of {int(event.sum())} outcomes over e^{epsilon:g} times as likely with x_n = {side}"
+        p1, p0 = (float(0.5 * (low[event] + high[event]).sum()) for low, high in (one, zero))
+        found.append((float((p[0] - times * q[1])[event].sum()), Event(name, p1, p0)))
+    (forth, one_likelier), (back, zero_likelier) = found
+    return zero_likelier if back > forth * (1.0 + CLOSE) else one_likelier
+
+
+def exact_verdict(law: ExpectedLaw, epsilon: float) -> Verdict:
+    """From the exact laws; a support gap counts if it holds an integer, as the definition's events are of integers.
+
+    Bins are compared with the claim at their ends: `violated` takes one bin that is outside wherever in its enclosure
+    it is, `certified` takes all of them inside. Calibrated two-sided noise has bins exactly on the line, where ends
+    cannot tell; they are inside because both laws are the same noise, shifted (`ExpectedLaw.hidden`).
+    """
+    p1, p0 = law.probabilities()
+    low, high = law.log_ratio_ends()
+    surely, one, zero = np.maximum(np.maximum(low, -high), 0.0), *law.enclosed()
+    # of bins that are outside by the same ratio but for rounding, the most probable
+    worst = best_of(np.where(surely > epsilon, surely, 0.0), np.maximum(p1, p0))
+    delta = delta_ends((one.low, one.high), (zero.low, zero.high), epsilon)[0]
+    if law.gap.integer is not None:
+        one_early = law.start_1.value < law.start_0.value
+        p = (law.gap.below, 0.0) if one_early else (0.0, law.gap.below)
+        event = f"average termination time below {law.gap.integer}"
+        return Verdict("violated", math.inf, max(delta, law.gap.below), Event(event, *p))
+    witness = Event(f"average termination time in {_bin_name(law.edges, worst)}", float(p1[worst]), float(p0[worst]))
+    bound = float(surely.max())
+    if bound > epsilon:
+        return Verdict("violated", bound, delta, witness)
+    inside = law.hidden(epsilon) | ((one.high == 0.0) & (zero.high == 0.0)) | (np.maximum(high, -low) <= epsilon)
+    if np.all(inside):
+        return Verdict("certified", bound, 0.0, None, delta_upper=0.0)
+    open_1, open_0 = ((tails.low[~inside], tails.high[~inside]) for tails in (one, zero))
+    return Verdict("consistent", bound, 0.0, None, delta_upper=delta_ends(open_1, open_0, epsilon)[1])
+
+
+def _bin_name(edges: FloatArray, i: int) -> str:
+    return f"[{edges[i]:g}, {edges[i + 1]:g})" if i + 1 < edges.size else f"[{edges[i]:g}, inf)"
+
+
+def exact_histogram(law: ExpectedLaw, epsilon: float) -> Histogram:
+    """All bins that hold anything; outside means beyond the tolerance wherever in its enclosure the ratio is."""
+    p1, p0 = law.probabilities()
+    ratio, (low, high) = log_ratio(p1, p0), law.log_ratio_ends()
+    outside = np.maximum(low, -high) > epsilon
+    keep = ((p1 + p0) > 1e-12) | outside
+    hi = np.append(law.edges[1:], math.inf)
+    return Histogram(law.edges, hi, p1, p0, ratio, low, high, ratio, outside).kept(keep)
+
+
+# --- sampled --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Differences:
+    """Sums over pairs of tau(late member, smallest L) - tau(early member, L): [early][L], and those of squares."""
+
+    pairs: int
+    sums: list[list[int]]
+    squares: list[list[int]]
+    steps: int
+
+    def mean_and_error(self, early: int) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard error for each L."""
+        n = self.pairs
+        means = [total / n for total in self.sums[early]]
+        both = zip(self.sums[early], self.squares[early], strict=True)
+        errors = [math.sqrt((n * square - total * total) / (n * n * (n - 1))) for total, square in both]
+        return np.array(means), np.array(errors)
+
+
+def _differences(
+    test: Sprt,
+    p_phi: float,
+    excess: FloatArray,
+    entries: tuple[int, ...],
+    seed: int,
+    max_steps: int,
+    bits: tuple[int, int],
+    shift: int,
+    first: int,
+    count: int,
+) -> _Differences:
+    """Of pairs first, ..., first + count - 1, wherever this is called."""
+    options = {"seed": seed, "max_steps": max_steps, "shift": shift}
+    tau = pair_times(test, p_phi, excess, first, count, entries, bits=bits, **options)
+    each = [tau[:, 1 - early, :1] - tau[:, early, :] for early in (0, 1)]
+    sums = [found.sum(axis=0).tolist() for found in each]
+    squares = [[sum_of_squares(np.ascontiguousarray(column)) for column in found.T] for found in each]
+    return _Differences(count, sums, squares, int(tau.max(axis=2).sum()))
+
+
+class _TotalDifferences:
+    """Blocks of pairs added up."""
+
+    def __init__(self, candidates: int) -> None:
+        self.total = _Differences(0, [[0] * candidates] * 2, [[0] * candidates] * 2, 0)
+
+    def add(self, block: _Differences) -> None:
+        def added(a: list[list[int]], b: list[list[int]]) -> list[list[int]]:
+            return [[x + y for x, y in zip(*rows, strict=True)] for rows in zip(a, b, strict=True)]
+
+        old = self.total
+        sums, squares = added(old.sums, block.sums), added(old.squares, block.squares)
+        self.total = _Differences(old.pairs + block.pairs, sums, squares, old.steps + block.steps)
+
+    def saved(self) -> Saved:
+        found = self.total
+        state: Saved = {"pairs": found.pairs, "steps": found.steps}
+        for name in ("sums", "squares"):
+            rows = getattr(found, name)
+            state |= {f"{name}{e}_{k}": value for e in (0, 1) for k, value in enumerate(rows[e])}
+        return state
+
+    def restore(self, saved: Saved) -> None:
+        size = len(self.total.sums[0])
+        sums, squares = (
+            [[int(saved[f"{name}{e}_{k}"]) for k in range(size)] for e in (0, 1)] for name in ("sums", "squares")
+        )
+        self.total = _Differences(int(saved["pairs"]), sums, squares, int(saved["steps"]))
+
+
+def support_gap_evidence(
+    setting: Setting,
+    entries: tuple[int, ...],
+    pairs: int,
+    *,
+    seed: int,
+    max_steps: int,
+    confidence: float,
+    bits: tuple[int, int] = (1, 0),
+    shift: int = 0,
+    execution: Execution = SERIAL,
+) -> tuple[Verdict, int]:
+    """Is there an L* > 0 at which one member's average is a whole sample below the other's at the smallest L?
+
+    On one half of the pairs the member and L* are chosen; on the other half Student's lower bound for the mean of the
+    paired differences is taken, once, at the stated confidence. A difference of 1 leaves room for an integer between
+    the two averages; the event "below it" then has probability at least P(L <= L*) for one member, 0 for the other.
+    P(verdict is violated although no such L* exists) <= 1 - confidence, up to the normal approximation of a mean: an
+    approximation that sequences too rare to be in the sample can upset, so that fewer than 200 pairs give no verdict.
+    Beside it: how many samples were drawn.
+    """
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
+    lowest = max(float(mechanism.quantile(0.0)), test.no_room)
+    excess = lowest + test.step_sum * np.linspace(0.0, 1.0, CANDIDATES)
+    mass = 1.0 - mechanism.survival(excess)
+    half = pairs // 2
+    level = student_quantile(pairs - half - 1, confidence)
+    work = partial(_differences, test, p_phi, excess, entries, seed, max_steps, bits, shift)
+    size = execution.size(pairs_in_a_block(test, p_phi, float(excess[-1]), max_steps))
+    choice, judged = _TotalDifferences(excess.size), _TotalDifferences(excess.size)
+    quiet = replace(execution, progress=None)
+    accumulate(work, lambda done: cut(half, size, done), choice, quiet, "choice")
+    accumulate(work, lambda done: cut(pairs, size, max(half, done)), judged, quiet, "judged")
+    return _gap_verdict(choice.total, judged.total, mass, level), choice.total.steps + judged.total.steps
+
+
+def _gap_verdict(choice: _Differences, judged: _Differences, mass: FloatArray, level: float) -> Verdict:
+    """Choose on the one half, judge on the other."""
+    best: tuple[float, int, int] | None = None
+    for early in (0, 1):
+        mean, error = choice.mean_and_error(early)
+        promising = np.flatnonzero((mean - 1.0 >= (level + 3.0) * error) & (mass > 0.0) & (mean > 0.0))
+        if promising.size and (best is None or mass[promising[-1]] > best[0]):
+            best = (float(mass[promising[-1]]), early, int(promising[-1]))
+    spread = float(min(judged.mean_and_error(m)[1].max() for m in (0, 1)))
+    enough = choice.pairs + judged.pairs >= FEWEST_PAIRS
+    detectable = 1.0 + (level + NormalDist().inv_cdf(0.9)) * spread if enough and spread > 0.0 else None
+    if best is not None and enough:
+        share, early, k = best
+        mean, error = judged.mean_and_error(early)
+        if mean[k] - level * error[k] >= 1.0:
+            p = (share, 0.0) if early == 0 else (0.0, share)
+            event = f"average termination time below that of x_n = {early} at the smallest L"
+            return Verdict("violated", math.inf, share, Event(event, *p), detectable)
+    return Verdict("consistent", 0.0, 0.0, None, detectable)

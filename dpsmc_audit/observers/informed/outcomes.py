@@ -1,0 +1,87 @@
+"""Outcomes (tau, decision) of a given sequence as numbers, their probabilities, and what these surely lie between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsmc_audit.mechanisms import Law, Mechanism
+from dpsmc_audit.observers.expected.edges import SURVIVAL_ERROR
+from dpsmc_audit.sampling.records import Records
+from dpsmc_audit.sprt import Sprt
+
+__all__ = ["Ends", "keys_of", "mass_ends", "masses", "running_key"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Ends:
+    """Lower and upper ends of the probability of every outcome, for ones at the entries and for zeros.
+
+    `shown` are those that an `InformedLaw` lists, the others have hardly more probability than rounding makes;
+    `running` is the one of runs that have not ended.
+    """
+
+    low_1: FloatArray
+    high_1: FloatArray
+    low_0: FloatArray
+    high_0: FloatArray
+    shown: NDArray[np.bool_]
+    running: NDArray[np.bool_]
+
+    def kept(self, keep: NDArray[np.bool_]) -> Ends:
+        """Only these outcomes."""
+        return Ends(*(getattr(self, column.name)[keep] for column in fields(self)))
+
+    @property
+    def one(self) -> tuple[FloatArray, FloatArray]:
+        return self.low_1, self.high_1
+
+    @property
+    def zero(self) -> tuple[FloatArray, FloatArray]:
+        return self.low_0, self.high_0
+
+
+def running_key(records: Records) -> int:
+    return 2 * max(records.samples, 1) + 2
+
+
+def keys_of(records: Records) -> IntArray:
+    """``2 tau + decision`` of every record; still running, beyond all others; and a coin's."""
+    return np.concatenate([2 * records.times + records.decision, [running_key(records), 2, 3]]).astype(np.int64)
+
+
+def masses(test: Sprt, mechanism: Mechanism, records: Records) -> FloatArray:
+    """Their probabilities."""
+    room = float(mechanism.survival(test.no_room))
+    alive = np.minimum(mechanism.survival(records.excess), room)
+    coin = 0.5 * (1.0 - room)
+    return np.append(-np.diff(alive, prepend=room, append=0.0), [coin, coin])
+
+
+def mass_ends(test: Sprt, mechanism: Mechanism, records: Records) -> tuple[FloatArray, FloatArray]:
+    """Two numbers each of these probabilities surely lies between.
+
+    A record is a sum of rounded steps less a bound; survival functions are known to a part in 10^13 (`scipy`'s are
+    taken to be to one in 10^12, and to 10^-15).
+    """
+    relative, absolute = SURVIVAL_ERROR[isinstance(mechanism, Law)]
+    off = 2.0**-51 * (records.times * test.step_sum + max(test.b_up, test.b_low) + np.abs(records.excess))
+
+    def survival(excess: FloatArray, sign: float) -> FloatArray:
+        known = np.asarray(mechanism.survival(excess)) * (1.0 + sign * relative) + sign * absolute
+        return np.clip(np.where(excess < float(mechanism.quantile(0.0)), 1.0, known), 0.0, 1.0)
+
+    bound = np.array([test.no_room])
+    room_low, room_high = survival(bound, -1.0), survival(bound, 1.0)
+    low = np.concatenate([room_low, np.minimum(survival(records.excess + off, -1.0), room_low), [0.0]])
+    high = np.concatenate([room_high, np.minimum(survival(records.excess - off, 1.0), room_high), [0.0]])
+    coins = [0.5 * (1.0 - room) for room in (float(room_high[0]), float(room_low[0]))]
+    return (
+        np.append(np.maximum(low[:-1] - high[1:], 0.0), [coins[0]] * 2),
+        np.append(np.maximum(high[:-1] - low[1:], 0.0), [coins[1]] * 2),
+    )

@@ -1,0 +1,1 @@
+"""The observer who sees one released result and knows no other sample."""

@@ -1,0 +1,383 @@
+"""The audit of what one released (tau, o) says about a sample to an observer who does not know the others."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsmc_audit.errors import ParameterError, in_order, require
+from dpsmc_audit.evidence.bounds import FEWEST, bounded_verdict
+from dpsmc_audit.evidence.intervals import lower_ends, upper_ends
+from dpsmc_audit.evidence.profiles import Event, Leakage, factor, worst_event
+from dpsmc_audit.evidence.verdict import METHODS, Method, Verdict
+from dpsmc_audit.observers.base import Claim, Engine, checked, undecided
+from dpsmc_audit.observers.expected.verdicts import log_ratio, surest_event
+from dpsmc_audit.observers.marginal.law import (
+    NAMES,
+    SIDES,
+    Counts,
+    MarginalLaw,
+    SmoothedLaw,
+    affordable_pairs,
+    count_runs,
+    marginal_law,
+    smoothed_law,
+)
+from dpsmc_audit.runs.execution import SERIAL, Execution
+from dpsmc_audit.runs.memory import NoRoomError
+from dpsmc_audit.sampling.runs import ALT, NULL
+from dpsmc_audit.setting import Setting
+
+if TYPE_CHECKING:
+    from dpsmc_audit.evidence.anytime import Anytime
+
+__all__ = ["JointHistogram", "MarginalAudit", "audit_marginal"]
+
+FloatArray = NDArray[np.float64]
+
+_UNIT = 2.0**-53
+"""The relative error of one operation."""
+
+_TRACE = 1e-15
+"""A bin that a member cannot reach may hold this much by rounding, or nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class JointHistogram:
+    """P(tau in [lo, hi), decision) for both members, the check of their ratio, and Rao-Blackwell's estimates.
+
+    The latter are in the columns `smooth_*`, with intervals for bounded means; nan for the exact engine. So are exact
+    ratios where the exact law is not known.
+    """
+
+    decision: NDArray[np.str_]
+    lo: FloatArray
+    hi: FloatArray
+    p1: FloatArray
+    p0: FloatArray
+    log_ratio: FloatArray
+    log_ratio_low: FloatArray
+    log_ratio_high: FloatArray
+    exact_log_ratio: FloatArray
+    outside: NDArray[np.bool_]
+    smooth_p1: FloatArray
+    smooth_p1_low: FloatArray
+    smooth_p1_high: FloatArray
+    smooth_p0: FloatArray
+    smooth_p0_low: FloatArray
+    smooth_p0_high: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalAudit(Claim):
+    """What the audit found; `exact` is the exact engine's verdict beside a sampled one, None where it is too dear."""
+
+    floor: float
+    method: Method
+    runs: int
+    verdict: Verdict
+    exact: Verdict | None
+    histogram: JointHistogram
+    leakage: Leakage
+    leakage_from: str
+    numerical_error: float
+    unfinished: int
+    steps: int
+    seconds: float = field(compare=False)
+
+    @property
+    def sentence(self) -> str:
+        """The verdict for a reader in a hurry."""
+        found, claim, how = self.verdict, self.text, self.how
+        if found.verdict == "certified":
+            return f"certified: no event of one released (tau, o) needs a delta at {claim}"
+        if found.verdict == "consistent" and self.engine == "exact":
+            error = f"the law is known to ±{self.numerical_error:.2g}"
+            return f"undecided: {error}, and {undecided(found.delta_upper, claim)}"
+        if found.verdict == "consistent":
+            assert found.could is not None
+            return f"consistent with {claim}: no violation found {how}; {found.could.sentence}"
+        assert found.witness is not None
+        if self.engine != "exact" and self.method == "anytime":
+            witness = found.witness
+            name = f"{witness.name}: {witness.p1:.4g} for x_n = 1, {witness.p0:.4g} for x_n = 0"
+            return f"violated {how} after {self.runs} runs of either member: {claim} does not hold. Witness: {name}"
+        text = f"violated {how}: one released (tau, o) needs a delta of at least {found.delta_lower:.4g} at {claim}"
+        if found.epsilon_lower > self.epsilon:
+            where = f" on events of probability {self.floor:g} or more" if self.engine == "exact" else ""
+            text += f", and epsilon is at least {found.epsilon_lower:.4g}{where}"
+        witness = found.witness
+        return f"{text}. Witness: {witness.name}: {witness.p1:.4g} for x_n = 1, {witness.p0:.4g} for x_n = 0"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The content of ``result.json``, parameters apart."""
+        outside = self.histogram.outside
+        return {
+            **self.verdict.as_dict(),
+            "epsilon_claimed": self.epsilon,
+            "confidence": self.certainty,
+            "sentence": self.sentence,
+            "method": None if self.engine == "exact" else self.method,
+            "runs_used": None if self.engine == "exact" else self.runs,
+            "bins": outside.size,
+            "bins_outside": int(outside.sum()),
+            **self.leakage.as_dict(self.epsilon),
+            "leakage_from": self.leakage_from,
+            "exact": None if self.exact is None else self.exact.as_dict(),
+            "numerical_error": self.numerical_error,
+            "unfinished": self.unfinished,
+            "steps": self.steps,
+            "seconds": self.seconds,
+        }
+
+
+# --- exact ----------------------------------------------------------------------------------------------------------
+
+
+def exact_verdict(law: MarginalLaw, epsilon: float, floor: float) -> Verdict:
+    """From the exact laws; numerical errors are taken off every bound, and nothing else is.
+
+    `epsilon_lower` is over tails of probability `floor` and more: the earliest tau are possible with x_n = 1 only, so
+    without a floor it would be infinite and say little.
+    """
+    best = law.best(floor)
+    bound, tail = _surely(best, epsilon, _tail_error(law))
+    delta, witness = worst_event(law.p1.ravel(), law.p0.ravel(), epsilon)
+    off = _off(law, epsilon)
+    lower = max(delta - off, tail, _in_one_bin(law, epsilon), 0.0)
+    if bound > epsilon or lower > 0.0:
+        if max(witness.p1, witness.p0) == 0.0:  # nothing but outcomes next to the line, yet too much of them
+            witness = surest_event((law.p1,) * 2, (law.p0,) * 2, epsilon)
+        shown = best if best is not None and bound > epsilon else witness
+        return Verdict("violated", bound, lower, shown)
+    upper = delta + off if delta + law.scatter > 0.0 else 0.0
+    return Verdict("certified" if upper == 0.0 else "consistent", bound, 0.0, None, delta_upper=upper)
+
+
+def _off(law: MarginalLaw, epsilon: float) -> float:
+    """By how much a sum of ``P_1 - e^epsilon P_0`` over outcomes may be off.
+
+    The error of both laws, and rounding: of a product and a difference for each outcome, and of the sum.
+    """
+    return (1.0 + factor(epsilon)) * (law.scatter + 64.0 * _UNIT)
+
+
+def _tail_error(law: MarginalLaw) -> float:
+    """Of the probability of a tail: that of the law, and of adding up its outcomes one by one."""
+    return law.error + _UNIT * int(law.p1.shape[1])
+
+
+def _bin_error(law: MarginalLaw) -> float:
+    """Of the probability of a bin with a decision: the difference of two tails, whose outcomes are added up."""
+    return min(law.scatter, 4.0 * law.error) + 2.0 * _UNIT * int(law.p1.shape[1])
+
+
+def _in_one_bin(law: MarginalLaw, epsilon: float) -> float:
+    """The delta that some interval of tau with a decision surely needs: no bin is outside without it."""
+    times, most = factor(epsilon), 0.0
+    for p, q in ((law.p1, law.p0), (law.p0, law.p1)):
+        excess = np.cumsum(np.pad(p - times * q, ((0, 0), (1, 0))), axis=1)
+        most = max(most, float((excess - np.minimum.accumulate(excess, axis=1)).max()))
+    return most - (1.0 + times) * _bin_error(law)
+
+
+def _surely(event: Event | None, epsilon: float, error: float) -> tuple[float, float]:
+    """What one event says of epsilon and of delta when both its probabilities are off by as much as they may be."""
+    if event is None:
+        return 0.0, 0.0
+    likely, other = max(event.p1, event.p0) - error, min(event.p1, event.p0) + error
+    if likely <= 0.0:
+        return 0.0, 0.0
+    bound = math.inf if other <= 0.0 else max(math.log(likely / other), 0.0)
+    return bound, max(likely - factor(epsilon) * other, 0.0)
+
+
+def auto_width(p1: FloatArray, p0: FloatArray) -> int:
+    """A width with which about eighty bins hold all but one part in 10^3 of the termination times."""
+    stopped = np.cumsum(p1.sum(axis=0) + p0.sum(axis=0)) / 2.0
+    low, high = (int(np.searchsorted(stopped, u)) for u in (1e-4, min(0.999, float(stopped[-1]))))
+    return max(1, round((high - low) / 80.0))
+
+
+def _without_traces(law: MarginalLaw, width: int) -> tuple[FloatArray, FloatArray]:
+    """Probabilities of the bins, those that rounding made 0."""
+    one, zero = (np.where(p > _TRACE, p, 0.0) for p in law.binned(width))
+    return one, zero
+
+
+def exact_histogram(law: MarginalLaw, width: int, epsilon: float) -> JointHistogram:
+    """All bins that hold anything; outside means beyond the tolerance, numerical error taken off."""
+    p1, p0 = _without_traces(law, width)
+    ratio, off = log_ratio(p1, p0), _bin_error(law)
+    lows, highs = (np.maximum(np.array([p1, p0]) + sign * off, 0.0) for sign in (-1.0, 1.0))
+    low, high = log_ratio(lows[0], highs[1]), log_ratio(highs[0], lows[1])
+    outside = np.any(lows > factor(epsilon) * highs[::-1], axis=0)
+    unknown = [np.full(p1.shape, math.nan)] * 6
+    return _joined(width, p1, p0, ratio, low, high, ratio, outside, *unknown, 1e-12)
+
+
+def _joined(width: int, p1: FloatArray, p0: FloatArray, *columns: Any) -> JointHistogram:
+    """Rows of (decision, bin), without the empty ones."""
+    *arrays, least = columns
+    bins = np.arange(float(p1.shape[1]))
+    decision = np.repeat(np.array([NAMES[side] for side in SIDES]), bins.size)
+    keep = (p1 + p0).ravel() > least
+    lo = np.tile(width * bins, len(SIDES))[keep]
+    rest = [array.ravel()[keep] for array in (p1, p0, *arrays)]
+    return JointHistogram(decision[keep], lo, lo + width, *rest)
+
+
+# --- sampled --------------------------------------------------------------------------------------------------------
+
+
+def sampled_histogram(
+    counts: Counts,
+    law: MarginalLaw | None,
+    smooth: SmoothedLaw,
+    width: int,
+    epsilon: float,
+    confidence: float,
+) -> JointHistogram:
+    """Shares of the runs by bin and decision; intervals of the ratio from Clopper-Pearson ends of both shares."""
+    found = counts.law()
+    p1, p0 = found.binned(width)
+    bins = p1.shape[1]
+    ones, zeros = (np.rint(p * counts.runs).astype(np.int64) for p in (p1, p0))
+    low, high = _ratio_interval(ones, zeros, counts.runs, confidence)
+    ratio = log_ratio(p1, p0)
+    exact = np.full(p1.shape, math.nan)
+    if law is not None:
+        known = log_ratio(*_without_traces(law, width))
+        exact[:, : min(bins, known.shape[1])] = known[:, :bins]
+    with np.errstate(invalid="ignore"):
+        outside = np.abs(ratio) > epsilon
+    fitted = np.full((3, 2, 3, bins), math.nan)  # beyond the last bin that a sequence reached there is no interval
+    fitted[0] = 0.0 if smooth.mean.size else math.nan
+    known_bins = min(bins, smooth.mean.shape[2])
+    fitted[..., :known_bins] = np.array([smooth.mean, smooth.low, smooth.high])[..., :bins]
+    return _joined(width, p1, p0, ratio, low, high, exact, outside, *fitted[:, 0], *fitted[:, 1], 0.0)
+
+
+def _ratio_interval(
+    ones: NDArray[np.int64], zeros: NDArray[np.int64], runs: int, confidence: float
+) -> tuple[FloatArray, FloatArray]:
+    tail = 0.25 * (1.0 - confidence)  # two shares, two ends
+    low_1, high_1, low_0, high_0 = (
+        ends(seen, runs, tail) for seen in (ones, zeros) for ends in (lower_ends, upper_ends)
+    )
+    with np.errstate(divide="ignore"):
+        return np.log(low_1) - np.log(high_0), np.log(high_1) - np.log(low_0)
+
+
+# --- the audit ------------------------------------------------------------------------------------------------------
+
+
+def audit_marginal(
+    setting: Setting,
+    epsilon: float,
+    *,
+    entry: int | Sequence[int] = 1,
+    engine: Engine = "monte_carlo",
+    runs: int = 1_000_000,
+    pairs: int = 500,
+    bin_width: int | None = None,
+    seed: int = 1,
+    max_steps: int = 10_000_000,
+    confidence: float = 0.99,
+    method: Method = "split",
+    floor: float = 0.01,
+    epsilons: Sequence[float] | None = None,
+    execution: Execution = SERIAL,
+) -> MarginalAudit:
+    """Audit the claim that one released (tau, o) is `epsilon`-private for an observer who does not know the others.
+
+    The sampled engine counts `runs` runs of either member, and adds Rao-Blackwell's estimate from `pairs` sequences.
+    Its verdict comes by the same `method` as that of any mechanism (`audit_mechanism`): P(a bound exceeds the truth) is
+    at most 1 - confidence. `anytime` draws no more runs than it needs.
+
+    Examples
+    --------
+    >>> from dpsmc_audit.mechanisms import Exponential
+    >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
+    >>> found = audit_marginal(Setting(test, Exponential.private(test, 0.01), 0.84), epsilon=0.01, engine="exact")
+    >>> found.verdict.verdict, round(found.verdict.epsilon_lower, 4), round(found.verdict.delta_lower, 5)
+    ('violated', 0.2549, 0.00703)
+    """
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
+    claim = Claim(test, mechanism, p_phi, epsilon, in_order(entry), engine, confidence)
+    grid, entries = checked(claim, max_steps, floor, epsilons), claim.entries
+    require(bin_width is None or bin_width >= 1, f"bin_width must be at least 1, got {bin_width}")
+    require(runs >= FEWEST, f"runs must be at least {FEWEST}, got {runs}")
+    require(method in METHODS, f"method must be one of {', '.join(METHODS)}, got {method}")
+    require(pairs >= 2, f"pairs must be at least 2, got {pairs}")
+    started = time.perf_counter()
+    law = _affordable_law(setting, entries, engine)
+    exact = None if law is None else exact_verdict(law, epsilon, floor)
+    found: dict[str, Any] = {
+        "floor": floor,
+        "method": method,
+        "runs": runs,
+        "exact": exact,
+        "numerical_error": math.nan if law is None else law.scatter,
+    }
+    if engine == "exact":
+        assert law is not None
+        width = bin_width or auto_width(law.p1, law.p0)
+        found |= {"verdict": exact, "histogram": exact_histogram(law, width, epsilon), "unfinished": 0, "steps": 0}
+        found |= {"leakage": law.leakage(grid, floor), "leakage_from": "exact"}
+        return MarginalAudit(**claim.parts(), **found, seconds=time.perf_counter() - started + execution.spent)
+    options: dict[str, Any] = {"seed": seed, "max_steps": max_steps}
+    bets = _bets(epsilon, confidence) if method == "anytime" else None
+    counts = count_runs(setting, entries, runs, bets=bets, execution=execution, **options)
+    if bets is None:
+        verdict = bounded_verdict(counts.parts, epsilon, 0.0, confidence, method, floor)
+    else:
+        verdict = bets.verdict(floor)
+    verdict = _in_words_of_the_test(verdict)
+    known = counts.law() if law is None else law
+    width = bin_width or auto_width(known.p1, known.p0)
+    few = min(pairs, affordable_pairs(setting, max_steps))
+    quiet = replace(execution, progress=None)
+    smooth = smoothed_law(setting, entries, few, width, confidence=confidence, execution=quiet, **options)
+    found |= {
+        "runs": counts.runs,
+        "verdict": verdict,
+        "histogram": sampled_histogram(counts, law, smooth, width, epsilon, confidence),
+        "leakage": known.leakage(grid, floor),
+        "leakage_from": "sampled" if law is None else "exact",
+        "unfinished": counts.unfinished,
+        "steps": counts.samples + smooth.steps,
+    }
+    return MarginalAudit(**claim.parts(), **found, seconds=time.perf_counter() - started + execution.spent)
+
+
+def _in_words_of_the_test(verdict: Verdict) -> Verdict:
+    """Here o = 1 is H_null."""
+    if verdict.witness is None:
+        return verdict
+    name = verdict.witness.name.replace("o = 1", NAMES[NULL]).replace("o = 0", NAMES[ALT])
+    return replace(verdict, witness=replace(verdict.witness, name=name))
+
+
+def _bets(epsilon: float, confidence: float) -> Anytime:
+    from dpsmc_audit.evidence.anytime import Anytime
+
+    return Anytime(epsilon, 0.0, confidence)
+
+
+def _affordable_law(setting: Setting, entries: tuple[int, ...], engine: Engine) -> MarginalLaw | None:
+    """The exact law; a sampled audit does without it where it is too dear."""
+    try:
+        return marginal_law(setting, entries)
+    except NoRoomError:
+        raise  # what is affordable is a matter of the parameters, not of the machine
+    except ParameterError:
+        if engine == "exact":
+            raise
+        return None

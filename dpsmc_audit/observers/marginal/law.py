@@ -1,0 +1,302 @@
+"""The marginal observer: sees one released (tau, o), knows neither L nor the other samples.
+
+Compared are ``P(tau = k, o | x_n = 1)`` and ``P(tau = k, o | x_n = 0)``, the decision always part of the outcome. The
+exact laws come from `exact.laws`. Sampled, they come in two ways: termination times of many runs, counted; and
+Rao-Blackwell's way, where a walk contributes not one tau but the law of tau given its records.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsmc_audit.evidence.bounds import Parts
+from dpsmc_audit.evidence.events import Counted, joined, outcome_code
+from dpsmc_audit.evidence.gathered import Gathered, Outcomes, Tables, counted
+from dpsmc_audit.evidence.means import betting_intervals
+from dpsmc_audit.evidence.profiles import Event, Leakage, best_tail, largest, privacy_profile, total_variation
+from dpsmc_audit.exact.fixed import TerminationLaw
+from dpsmc_audit.exact.laws import exact_law
+from dpsmc_audit.exact.strata import LONGEST
+from dpsmc_audit.observers.informed.law import draw_pair, samples_to_the_end
+from dpsmc_audit.runs.execution import AHEAD, SERIAL, Execution, accumulate, cut
+from dpsmc_audit.sampling.runs import ALT, NULL, UNFINISHED, block_size_for, check_runs, derived, draw_block
+from dpsmc_audit.setting import Setting
+
+if TYPE_CHECKING:
+    from dpsmc_audit.evidence.anytime import Anytime
+
+__all__ = ["Counts", "MarginalLaw", "SmoothedLaw", "affordable_pairs", "count_runs", "marginal_law", "smoothed_law"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+SIDES = (NULL, ALT, UNFINISHED)
+NAMES = {NULL: "H_null", ALT: "H_alt", UNFINISHED: "undecided"}
+_PLACE = np.array([1, 0, 2])
+"""The side's row for decision 0 (H_alt), 1 (H_null) and -1 (undecided)."""
+
+_ONE, _ZERO = 5, 6
+"""Purposes of the random streams of the two members: they are independent."""
+
+_LONGEST = 1 << 22
+"""Termination times above this are counted together."""
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalLaw:
+    """``p1[side][k - 1] = P(tau = k, side | x_n = 1)`` for the sides H_null, H_alt and undecided; `p0` for x_n = 0.
+
+    `error` is the numerical error of a tail, `scatter` that of the law as a whole (the sum over all outcomes).
+    """
+
+    p1: FloatArray
+    p0: FloatArray
+    error: float
+    scatter: float
+    method: str
+
+    def leakage(self, epsilons: FloatArray, floor: float) -> Leakage:
+        """Profile, total variation and the best tail, of tau alone or with a decision, of probability >= floor."""
+        one, zero = self.p1.ravel(), self.p0.ravel()
+        return Leakage(privacy_profile(one, zero, epsilons), total_variation(one, zero), self.best(floor))
+
+    def best(self, floor: float) -> Event | None:
+        found = [best_tail(self.p1.sum(axis=0), self.p0.sum(axis=0), floor)]
+        for side, one, zero in zip(SIDES, self.p1, self.p0, strict=True):
+
+            def named(k: int, beyond: bool, side: int = side) -> str:
+                return f"tau {'>' if beyond else '<='} {k} and {NAMES[side]}"
+
+            found.append(best_tail(one, zero, floor, named))
+        return largest(found)
+
+    def binned(self, width: int) -> tuple[FloatArray, FloatArray]:
+        """The same in bins of tau, [0, width), [width, 2 width), ..."""
+        one, zero = (_binned(p, width) for p in (self.p1, self.p0))
+        return one, zero
+
+
+def _binned(p: FloatArray, width: int) -> FloatArray:
+    first = np.concatenate([np.zeros((p.shape[0], 1)), p], axis=1)  # tau = 0 belongs to the first bin
+    short = -first.shape[1] % width
+    return np.asarray(np.pad(first, ((0, 0), (0, short))).reshape(p.shape[0], -1, width).sum(axis=2))
+
+
+@lru_cache(maxsize=16)
+def marginal_law(setting: Setting, entries: tuple[int, ...]) -> MarginalLaw:
+    """The exact laws of (tau, o) given that all entries are 1, and that all are 0.
+
+    Examples
+    --------
+    >>> from dpsmc_audit.mechanisms import Exponential
+    >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
+    >>> law = marginal_law(Setting(test, Exponential.private(test, 0.01), 0.84), entries=(1,))
+    >>> found = law.leakage(np.array([0.01, 0.02]), floor=0.01)
+    >>> f"{found.total_variation:.5f}", f"{found.profile.at(0.01):.5f}", f"{found.profile.at(0.02):.5f}"
+    ('0.00822', '0.00703', '0.00608')
+    >>> found.best.name, f"{found.best.log_ratio:.4f}"
+    ('tau <= 365', '0.2549')
+    """
+    laws = [exact_law(setting, dict.fromkeys(entries, bit)) for bit in (1, 0)]
+    size = max(law.null.size for law in laws)
+    one, zero = (_padded(law, size) for law in laws)
+    error, scatter = (max(getattr(law, name) for law in laws) for name in ("error", "scatter"))
+    return MarginalLaw(one, zero, error, scatter, max(laws, key=lambda law: law.scatter).method)
+
+
+def _padded(law: TerminationLaw, size: int) -> FloatArray:
+    full = np.zeros((3, size))
+    full[0, : law.null.size], full[1, : law.alt.size] = law.null, law.alt
+    return full
+
+
+# --- sampled --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Outcomes of runs of both members, counted by part (`evidence.bounds`); member 0 has x_n = 1."""
+
+    parts: Parts
+    runs: int
+
+    @property
+    def unfinished(self) -> int:
+        both = joined(list(self.parts.part(0, 1, 2)))
+        return int(both.counts[both.decision == UNFINISHED].sum())
+
+    @property
+    def samples(self) -> int:
+        """The sum of tau over all runs of both members."""
+        both = joined(list(self.parts.part(0, 1, 2)))
+        return int(np.dot(both.tau.astype(object), both.counts))
+
+    def law(self) -> MarginalLaw:
+        """Shares of all runs, as if they were the laws."""
+        members = self.parts.part(0, 1, 2)
+        size = max(int(min(member.tau[-1], _LONGEST)) for member in members)
+        one, zero = (_dense(member, size) / self.runs for member in members)
+        return MarginalLaw(one, zero, math.nan, math.nan, "sampled")
+
+
+def _dense(member: Counted, size: int) -> IntArray:
+    """From outcome codes to rows of sides, a column for each tau."""
+    table = np.zeros((len(SIDES), size), np.int64)
+    np.add.at(table, (_PLACE[member.decision], np.minimum(member.tau, _LONGEST) - 1), member.counts)
+    return table
+
+
+def _block(
+    setting: Setting,
+    entries: tuple[int, ...],
+    seed: int,
+    max_steps: int,
+    as_codes: bool,
+    first: int,
+    count: int,
+) -> Outcomes | Tables:
+    """Runs first, ..., first + count - 1 of both members, wherever this is called."""
+    options: dict[str, Any] = {"max_steps": max_steps, "entries": entries}
+    one, zero = (
+        draw_block(setting, first, count, seed=int(derived(seed, stream)), bit=bit, **options)
+        for bit, stream in ((1, _ONE), (0, _ZERO))
+    )
+    drawn = Outcomes(outcome_code(one.tau, one.decision), outcome_code(zero.tau, zero.decision))
+    return drawn if as_codes else counted(first, drawn)
+
+
+def count_runs(
+    setting: Setting,
+    entries: tuple[int, ...],
+    runs: int,
+    *,
+    seed: int,
+    max_steps: int,
+    bets: Anytime | None = None,
+    execution: Execution = SERIAL,
+) -> Counts:
+    """(tau, decision) of `runs` runs with all entries 1, and of as many others with all entries 0, counted.
+
+    With `bets` against a claim, only up to its rejection.
+
+    Examples
+    --------
+    >>> from dpsmc_audit.mechanisms import Exponential
+    >>> test = Sprt(p=0.73, delta=0.03, alpha=0.05)
+    >>> found = count_runs(Setting(test, Exponential.private(test, 0.5), 0.84), (1,), 1000, seed=1, max_steps=10**6)
+    >>> found.runs, [member.runs for member in found.parts.part(0, 1, 2)], found.unfinished
+    (1000, [1000, 1000], 0)
+    """
+    check_runs(setting.p_phi, runs, seed=seed, max_steps=max_steps, entries=entries)
+    size = execution.size(block_size_for(setting, max_steps))
+    ahead = AHEAD
+    if bets is not None:  # it may stop at any time
+        size, ahead = min(size, execution.block_size or 4096), 2
+    work = partial(_block, setting, entries, seed, max_steps, bets is not None)
+    found = Gathered(bets)
+    accumulate(work, lambda done: cut(runs, size, done), found, execution, "runs", ahead)
+    return Counts(found.parts(), found.runs)
+
+
+def affordable_pairs(setting: Setting, max_steps: int) -> int:
+    """How many pairs can be followed to the end of L in seconds: with a tiny epsilon that is millions of samples."""
+    samples = samples_to_the_end(setting, max_steps)
+    return 0 if samples > LONGEST else max(2, int(1e8 / samples))
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothedLaw:
+    """Rao-Blackwell's estimates of P(bin, side), ``[member, side, bin]``, each with an interval for a bounded mean.
+
+    Intervals are nan where there are too many bins for them.
+    """
+
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+    steps: int
+
+
+_MOST_VALUES = 10_000_000
+"""Of pairs times bins: more are not kept, and get no intervals."""
+
+_SEQUENCES, _COLUMNS = 8, 64
+"""Sequences, and means, in a block of work."""
+
+
+def smoothed_law(
+    setting: Setting,
+    entries: tuple[int, ...],
+    pairs: int,
+    width: int,
+    *,
+    seed: int,
+    max_steps: int,
+    confidence: float = 0.99,
+    execution: Execution = SERIAL,
+) -> SmoothedLaw:
+    """P(bin, side) by Rao-Blackwell, from pairs of sequences; of none, nothing is known.
+
+    Each sequence contributes the probability, over L alone, that its tau falls into a bin: the survival function of L
+    at one record less that at the next. These are no counts: each interval is one for means of values in [0, 1].
+    """
+    total, size, steps = np.zeros((2, 3, 1)), 0, 0
+    if pairs == 0:
+        unknown = np.full((2, 3, 0), math.nan)
+        return SmoothedLaw(unknown, unknown, unknown, 0)
+    kept: list[FloatArray] = []
+    work = partial(_smoothed, setting, entries, width, seed, max_steps)
+    for block in execution.map(work, (block for block, _ in cut(pairs, _SEQUENCES))):
+        for found, samples in block:
+            bins = max(found.shape[2], total.shape[2])
+            each = _grown(found, bins)
+            total = _grown(total, bins) + each
+            steps += 2 * samples
+            size += each.size
+            if size <= _MOST_VALUES:
+                kept.append(each)
+    mean = total / pairs
+    if len(kept) < pairs:
+        unknown = np.full(mean.shape, math.nan)
+        return SmoothedLaw(mean, unknown, unknown, steps)
+    values = np.clip(np.array([_grown(each, mean.shape[2]) for each in kept]).reshape(pairs, -1), 0.0, 1.0)
+    columns = (block for block, _ in cut(values.shape[1], _COLUMNS))
+    ends = list(execution.map(partial(_intervals, values, confidence), columns))
+    low, high = (np.concatenate(side).reshape(mean.shape) for side in zip(*ends, strict=True))
+    return SmoothedLaw(mean, low, high, steps)
+
+
+def _smoothed(
+    setting: Setting,
+    entries: tuple[int, ...],
+    width: int,
+    seed: int,
+    max_steps: int,
+    first: int,
+    count: int,
+) -> list[tuple[FloatArray, int]]:
+    """P(bin, side) given each of the pairs first, first + 1, ..., and the samples it took, wherever this is called."""
+    found = []
+    for path in range(first, first + count):
+        law = draw_pair(setting, path, entries, seed=seed, max_steps=max_steps)
+        place, side = law.tau // width, _PLACE[law.decision]
+        each = np.zeros((2, 3, int(place.max()) + 1))
+        for member, p in enumerate((law.p1, law.p0)):
+            np.add.at(each[member], (side, place), p)
+        found.append((each, law.samples))
+    return found
+
+
+def _intervals(values: FloatArray, confidence: float, first: int, count: int) -> tuple[FloatArray, FloatArray]:
+    """For the means of these columns."""
+    return betting_intervals(values[:, first : first + count], confidence)
+
+
+def _grown(array: FloatArray, bins: int) -> FloatArray:
+    return np.pad(array, ((0, 0), (0, 0), (0, bins - array.shape[2])))

@@ -1,0 +1,1 @@
+"""Jitted walks: runs, pairs of runs, records."""

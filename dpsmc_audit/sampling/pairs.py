@@ -1,0 +1,211 @@
+"""Adjacent pairs of sequences: equal but for entry n, which is 1 in one and 0 in the other.
+
+All draws of L meet the same sequences, and the members of a pair share every other sample. One pass over a pair answers
+every L: the walk stops for L when its excess reaches L, and the excess only has to be followed up to the largest L.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsmc_audit.errors import check_entries, require
+from dpsmc_audit.mechanisms import Mechanism
+from dpsmc_audit.runs.execution import SERIAL, Execution, accumulate, cut
+from dpsmc_audit.sampling import runs as monte_carlo
+from dpsmc_audit.sampling.runs import EXCESS, SEQUENCES, derived, walk_arguments
+from dpsmc_audit.sprt import Sprt
+
+if TYPE_CHECKING:
+    from dpsmc_audit.runs.checkpoints import Saved
+
+__all__ = ["PairSums", "draw_excess", "pair_sums", "pair_times"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+GROUPS = 25
+"""Groups of pairs whose sums are kept apart, for the bootstrap."""
+MOST_PAIRS = 1024
+"""In a block."""
+
+
+def draw_excess(mechanism: Mechanism, draws: int, seed: int, first: int = 0) -> FloatArray:
+    """Sorted independent draws of L: the first so many, or those from number `first` on.
+
+    Examples
+    --------
+    >>> from dpsmc_audit.mechanisms import Exponential
+    >>> drawn = draw_excess(Exponential(rate=1.0), 1000, seed=1)
+    >>> drawn.size, bool(np.all(np.diff(drawn) >= 0))
+    (1000, True)
+    """
+    uniforms = np.empty(draws)
+    monte_carlo._uniforms(derived(seed, EXCESS), first, uniforms)
+    return np.sort(mechanism.quantile(uniforms))
+
+
+@dataclass(frozen=True, eq=False)
+class PairSums:
+    """Sums of tau over groups of pairs: ``sums[group, member, j]`` for the j-th smallest L; member 0 has x_n = 1.
+
+    `unfinished` counts (sequence, L) that reached the cap; they entered the sums with the cap. `steps` samples were
+    drawn.
+    """
+
+    excess: FloatArray
+    sums: IntArray
+    sizes: IntArray
+    unfinished: int
+    steps: int
+
+    def means(self, weights: IntArray | None = None) -> FloatArray:
+        """Average termination time by member and L, over all groups or for every row of weights of the groups."""
+        if weights is None:
+            return np.asarray(self.sums.sum(axis=0) / self.sizes.sum())
+        flat = self._floats.reshape(self.sizes.size, -1)
+        totals = (weights.astype(np.float64) @ flat).reshape(-1, *self.sums.shape[1:])
+        return np.asarray(totals / (weights @ self.sizes)[:, None, None])
+
+    @cached_property
+    def _floats(self) -> FloatArray:
+        """For the bootstrap: sums below 2^53 are the same numbers, and multiply much faster."""
+        return self.sums.astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Tables:
+    """All that the kernel needs beside the pairs: sorted L and a guide into them, the walk, the entries."""
+
+    excess: FloatArray
+    guide: NDArray[np.int32]
+    scale: float
+    walk: tuple[object, ...]
+    max_steps: int
+    entries: IntArray
+    stream: np.uint64
+
+    @classmethod
+    def of(
+        cls, test: Sprt, p_phi: float, excess: FloatArray, entries: tuple[int, ...], seed: int, max_steps: int
+    ) -> _Tables:
+        cells, span = 65_536, float(excess[-1] - excess[0])
+        scale = cells / span if span > 0.0 else 0.0
+        guide = np.searchsorted(excess, excess[0] + np.arange(cells) / scale) if span > 0.0 else np.zeros(1)
+        changed, stream = np.array(entries, np.int64), derived(seed, SEQUENCES)
+        return cls(excess, guide.astype(np.int32), scale, walk_arguments(test, p_phi), max_steps, changed, stream)
+
+
+def _block(tables: _Tables, group: int, first: int, count: int) -> tuple[int, IntArray, int, int]:
+    """Pairs first, ..., first + count - 1 of one group, wherever this is called."""
+    sums = np.zeros((2, tables.excess.size), np.int64)
+    kernel = cast(Callable[..., tuple[int, int]], monte_carlo._pairs)
+    laws = (tables.excess, tables.guide, tables.scale, *tables.walk, tables.max_steps)
+    capped, steps = kernel(tables.stream, first, count, tables.entries, *laws, sums)
+    return group, sums, int(capped), int(steps)
+
+
+class _Total:
+    """Blocks of pairs added up, by group."""
+
+    def __init__(self, groups: int, draws: int) -> None:
+        self.sums, self.unfinished, self.steps = np.zeros((groups, 2, draws), np.int64), 0, 0
+
+    def add(self, block: tuple[int, IntArray, int, int]) -> None:
+        group, sums, capped, steps = block
+        self.sums[group] += sums
+        self.unfinished += capped
+        self.steps += steps
+
+    def saved(self) -> Saved:
+        return {"sums": self.sums, "unfinished": self.unfinished, "steps": self.steps}
+
+    def restore(self, saved: Saved) -> None:
+        sums = np.asarray(saved["sums"], np.int64)
+        if sums.shape != self.sums.shape:
+            raise ValueError("sums are of another shape")
+        self.unfinished, self.steps = int(saved["unfinished"]), int(saved["steps"])
+        self.sums[:] = sums
+
+
+def pairs_in_a_block(test: Sprt, p_phi: float, top: float, max_steps: int) -> int:
+    """Pairs that make some hundredths of a second of work: each is followed as far as the largest L."""
+    samples = min(test.wald(p_phi, max(top, 0.0)).samples, float(max_steps))
+    return min(max(int(2.0**24 / max(samples, 1.0)), 1), MOST_PAIRS)
+
+
+def pair_sums(
+    test: Sprt,
+    p_phi: float,
+    excess: FloatArray,
+    pairs: int,
+    entries: tuple[int, ...],
+    *,
+    seed: int,
+    max_steps: int,
+    groups: int = GROUPS,
+    execution: Execution = SERIAL,
+    stage: str = "pairs",
+) -> PairSums:
+    """Sums of tau over `pairs` pairs for every L in the sorted `excess`; integers, so the order of blocks is no matter.
+
+    Examples
+    --------
+    >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
+    >>> found = pair_sums(test, 0.84, np.array([0.0, 5.0]), pairs=400, entries=(1,), seed=2, max_steps=10**6)
+    >>> one, zero = found.means()
+    >>> bool(np.all(zero > one))
+    True
+    """
+    require(pairs >= 2, f"pairs must be at least 2, got {pairs}")
+    check_entries(entries, max_steps)
+    groups = min(groups, pairs)
+    edges = np.arange(groups + 1) * pairs // groups
+    sizes, coins = np.diff(edges), int(np.count_nonzero(excess <= test.no_room))
+    total = np.empty((groups, 2, excess.size), np.int64)
+    total[:, :, :coins] = sizes[:, None, None]  # where a coin decides, after one sample
+    if coins == excess.size:
+        return PairSums(excess, total, sizes, 0, 0)
+    size = execution.size(pairs_in_a_block(test, p_phi, float(excess[-1]), max_steps))
+
+    def blocks(done: int) -> Iterator[tuple[tuple[int, ...], int]]:
+        for group in range(groups):
+            for block, end in cut(int(edges[group + 1]), size, max(int(edges[group]), done)):
+                yield (group, *block), end
+
+    tables = _Tables.of(test, p_phi, excess[coins:], entries, seed, max_steps)
+    found = _Total(groups, excess.size - coins)
+    accumulate(partial(_block, tables), blocks, found, execution, stage)
+    total[:, :, coins:] = found.sums
+    return PairSums(excess, total, sizes, found.unfinished, found.steps)
+
+
+def pair_times(
+    test: Sprt,
+    p_phi: float,
+    excess: FloatArray,
+    first: int,
+    count: int,
+    entries: tuple[int, ...],
+    *,
+    seed: int,
+    max_steps: int,
+    bits: tuple[int, int] = (1, 0),
+    shift: int = 0,
+) -> IntArray:
+    """``tau[i, member, j]`` of pairs first, ..., first + count - 1 for a few sorted L, pair by pair.
+
+    With ``shift`` not 0 the members are independent sequences, and with equal `bits` they then follow the same law.
+    """
+    tau = np.empty((count, 2, excess.size), np.int64)
+    forced, changed = np.array(bits, np.int64), np.array(entries, np.int64)
+    stream = derived(seed, SEQUENCES)
+    kernel = cast(Callable[..., None], monte_carlo._pair_times)
+    kernel(stream, first, shift, forced, changed, excess, *walk_arguments(test, p_phi), max_steps, tau)
+    tau[:, :, excess <= test.no_room] = 1
+    return tau

@@ -1,0 +1,91 @@
+"""The records of a walk: all there is to know about a sequence, whatever the law of L.
+
+For a given sequence the test stops at the first k whose excess ``max(Lambda_k - b_up, -Lambda_k - b_low)`` reaches L.
+So tau is one of the times at which the excess sets a record, and ``P_L(tau > k)`` is the survival function of L at the
+record that stands after k samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsmc_audit.sampling import runs as monte_carlo
+from dpsmc_audit.sampling.runs import SEQUENCES, derived, walk_arguments
+from dpsmc_audit.sprt import Sprt
+
+__all__ = ["Records", "draw_records", "records_of"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Times, excess and decision (1: H_null, 0: H_alt) of the records of a walk, and how many samples were seen."""
+
+    times: IntArray
+    excess: FloatArray
+    decision: NDArray[np.int8]
+    samples: int
+
+
+def _described(test: Sprt, times: IntArray, ones: IntArray, samples: int) -> Records:
+    walk = ones * test.s_plus - (times - ones) * test.s_minus
+    above, below = walk - test.b_up, -walk - test.b_low
+    return Records(times, np.maximum(above, below), (above >= below).astype(np.int8), samples)
+
+
+def records_of(test: Sprt, bits: NDArray[np.integer], lowest: float) -> Records:
+    """Records above `lowest` of a given sequence.
+
+    Examples
+    --------
+    >>> test = Sprt(p=0.5, delta=0.25, alpha=0.1)  # a step is ln 3, the bound is two steps away
+    >>> found = records_of(test, np.array([1, 1, 0, 1, 1]), lowest=-0.01)
+    >>> found.times.tolist(), found.decision.tolist()
+    ([2, 5], [1, 1])
+    """
+    ones, times = np.cumsum(bits, dtype=np.int64), np.arange(1, bits.size + 1)
+    every = _described(test, times, ones, bits.size)
+    before = np.maximum.accumulate(np.concatenate([[lowest], every.excess]))[:-1]
+    new = every.excess > before
+    return Records(times[new], every.excess[new], every.decision[new], bits.size)
+
+
+def draw_records(
+    test: Sprt,
+    p_phi: float,
+    path: int,
+    entries: tuple[int, ...],
+    bit: int,
+    lowest: float,
+    top: float,
+    *,
+    seed: int,
+    max_steps: int,
+) -> Records:
+    """Records above `lowest`, until one reaches `top`, of random sequence number `path` with its entries set to `bit`.
+
+    The same path has the same other samples whatever the bit: two calls make an adjacent pair.
+
+    Examples
+    --------
+    >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
+    >>> one, zero = (draw_records(test, 0.84, 0, (1,), x, 0.0, 5.0, seed=1, max_steps=10**6) for x in (1, 0))
+    >>> bool(one.times[0] <= zero.times[0])
+    True
+    """
+    forced, walk = np.array(entries, np.int64), walk_arguments(test, p_phi)
+    kernel, size = cast(Callable[..., tuple[int, int]], monte_carlo._records), 1 << 14
+    while True:
+        times, ones = np.empty(size, np.int64), np.empty(size, np.int64)
+        stream = derived(seed, SEQUENCES)
+        found, samples = kernel(stream, path, forced, bit, lowest, top, *walk, max_steps, times, ones)
+        if found >= 0:
+            return _described(test, times[:found].copy(), ones[:found].copy(), samples)
+        size *= 4

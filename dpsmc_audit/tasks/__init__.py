@@ -1,0 +1,1 @@
+"""From plain arguments to a typed result."""

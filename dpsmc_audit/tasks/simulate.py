@@ -1,0 +1,215 @@
+"""Run Algorithm 1 or 2 many times and set the averages beside their exact values."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass, field, fields
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dpsmc_audit.evidence.intervals import Interval, check_confidence, clopper_pearson, mean_interval
+from dpsmc_audit.exact.averages import WorstErrors, exact_error, exact_mean, worst_errors
+from dpsmc_audit.exact.fixed import Exact
+from dpsmc_audit.mechanisms import Mechanism
+from dpsmc_audit.runs.checkpoints import Saved
+from dpsmc_audit.runs.execution import SERIAL, Execution, accumulate, cut
+from dpsmc_audit.sampling.runs import (
+    ALT,
+    NULL,
+    UNFINISHED,
+    Kernel,
+    Runs,
+    block_size_for,
+    check_runs,
+    draw_block,
+    sum_of_squares,
+)
+from dpsmc_audit.setting import Setting
+from dpsmc_audit.sprt import Sprt
+
+__all__ = ["MAX_STEPS", "Characteristics", "Simulation", "Tally", "Total", "exact_characteristics", "simulate"]
+
+MAX_STEPS = 10_000_000
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Integer sums over runs: they add up to the same whatever the order of the blocks."""
+
+    runs: int = 0
+    null: int = 0
+    alt: int = 0
+    unfinished: int = 0
+    samples: int = 0
+    squares: int = 0
+
+    @classmethod
+    def of(cls, runs: Runs) -> Tally:
+        """Of a block of runs."""
+        null, alt, unfinished = (int(np.count_nonzero(runs.decision == side)) for side in (NULL, ALT, UNFINISHED))
+        return cls(runs.tau.size, null, alt, unfinished, int(runs.tau.sum()), sum_of_squares(runs.tau))
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(*(getattr(self, part.name) + getattr(other, part.name) for part in fields(self)))
+
+
+class Total:
+    """Blocks of runs added up."""
+
+    def __init__(self) -> None:
+        self.tally = Tally()
+
+    def add(self, tally: Tally) -> None:
+        self.tally += tally
+
+    def saved(self) -> Saved:
+        return asdict(self.tally)
+
+    def restore(self, saved: Saved) -> None:
+        self.tally = Tally(**{part.name: int(saved[part.name]) for part in fields(Tally)})
+
+
+@dataclass(frozen=True)
+class Characteristics:
+    """Exact mean and error probability at p_phi, and the worst errors over both hypotheses; for runs without a cap."""
+
+    samples: Exact
+    error: Exact
+    worst: WorstErrors
+
+    def as_dict(self) -> dict[str, Any]:
+        """The exact part of ``result.json``."""
+        named = {
+            "samples_exact": self.samples,
+            "error_exact": self.error,
+            "fp_worst": self.worst.fp,
+            "fn_worst": self.worst.fn,
+        }
+        values = {name: exact.value for name, exact in named.items()}
+        return values | {f"{name}_error": exact.error for name, exact in named.items()}
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What many runs of the test did, and what they were bound to do.
+
+    `samples` counts what was drawn: a run stopped at the cap counts with all its samples and as `unfinished`,
+    never as a decision.
+    """
+
+    test: Sprt
+    mechanism: Mechanism
+    p_phi: float
+    tally: Tally
+    confidence: float
+    exact: Characteristics
+    seconds: float = field(compare=False)
+
+    @property
+    def samples(self) -> float:
+        """Mean number of samples drawn."""
+        return self.tally.samples / self.tally.runs
+
+    @property
+    def samples_ci(self) -> Interval | None:
+        return mean_interval(self.tally.runs, self.tally.samples, self.tally.squares, self.confidence)
+
+    @property
+    def _correct(self) -> int:
+        return self.tally.null if self.test.null_is_true(self.p_phi) else self.tally.alt
+
+    @property
+    def accuracy(self) -> float:
+        """Share of correct decisions among all runs; an unfinished run is not one."""
+        return self._correct / self.tally.runs
+
+    @property
+    def accuracy_ci(self) -> Interval:
+        return clopper_pearson(self._correct, self.tally.runs, self.confidence)
+
+    @property
+    def null_rate(self) -> float:
+        """Share of runs that returned H_null: the paper's "Acc."."""
+        return self.tally.null / self.tally.runs
+
+    @property
+    def decision(self) -> str:
+        """The more frequent decision; "undecided" if no run finished."""
+        if self.tally.null == self.tally.alt == 0:
+            return "undecided"
+        return "H_null" if self.tally.null >= self.tally.alt else "H_alt"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The content of ``result.json``, parameters apart."""
+        return {
+            "samples": self.samples,
+            "samples_ci": self.samples_ci,
+            "accuracy": self.accuracy,
+            "accuracy_ci": self.accuracy_ci,
+            "null_rate": self.null_rate,
+            "unfinished": self.tally.unfinished,
+            "decision": self.decision,
+            **self.exact.as_dict(),
+            "steps": self.tally.samples,
+            "seconds": self.seconds,
+            "seconds_per_run": self.seconds / self.tally.runs,
+        }
+
+
+def exact_characteristics(setting: Setting) -> Characteristics:
+    """Everything known of the test without sampling.
+
+    Examples
+    --------
+    >>> from dpsmc_audit.mechanisms import Exponential
+    >>> test = Sprt(p=0.73, delta=0.03, alpha=0.05)
+    >>> known = exact_characteristics(Setting(test, Exponential.private(test, epsilon=0.05), 0.84))
+    >>> round(known.samples.value, 2), round(known.worst.fp.value, 4)
+    (272.4, 0.0066)
+    """
+    samples, error = exact_mean(setting), exact_error(setting)
+    return Characteristics(samples, error, worst_errors(setting.test, setting.mechanism))
+
+
+def _block(setting: Setting, seed: int, max_steps: int, kernel: Kernel, first: int, count: int) -> Tally:
+    """Runs first, ..., first + count - 1, wherever this is called."""
+    return Tally.of(draw_block(setting, first, count, seed=seed, max_steps=max_steps, kernel=kernel))
+
+
+def simulate(
+    setting: Setting,
+    runs: int = 10_000,
+    *,
+    seed: int = 1,
+    max_steps: int = MAX_STEPS,
+    confidence: float = 0.99,
+    kernel: Kernel = "jumps",
+    execution: Execution = SERIAL,
+) -> Simulation:
+    """Simulate `runs` independent runs on samples that hold with probability `p_phi`.
+
+    The result is a function of the arguments up to `kernel`; the `execution` only changes how long it takes.
+
+    Examples
+    --------
+    >>> from dpsmc_audit.mechanisms import Exponential
+    >>> test = Sprt(p=0.73, delta=0.03, alpha=0.05)
+    >>> result = simulate(Setting(test, Exponential.private(test, epsilon=0.05), 0.84), runs=20_000, seed=3)
+    >>> result.decision, result.accuracy, round(result.exact.samples.value, 2)
+    ('H_null', 1.0, 272.4)
+    >>> low, high = result.samples_ci
+    >>> low < result.exact.samples.value < high
+    True
+    """
+    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
+    check_confidence(confidence)
+    check_runs(p_phi, runs, seed=seed, max_steps=max_steps, kernel=kernel)
+    work = partial(_block, setting, seed, max_steps, kernel)
+    size = execution.size(block_size_for(setting, max_steps))
+    draw_block(setting, 0, 1, seed=seed, max_steps=1, kernel=kernel)  # compiled before the clock starts
+    total, started = Total(), time.perf_counter()
+    accumulate(work, lambda done: cut(runs, size, done), total, execution, "runs")
+    seconds, exact = time.perf_counter() - started + execution.spent, exact_characteristics(setting)
+    return Simulation(test, mechanism, p_phi, total.tally, confidence, exact, seconds)

@@ -1,0 +1,204 @@
+"""Many runs of the test on samples of a model: Table 1 with traces simulated.
+
+Alpha, delta and epsilon enter only through the walk and its bounds, so one stream of samples for each run serves every
+row of a table. It is kept for the next row; what was kept never changes a result, as sample j of run i is a function
+of the seed, i and j.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from dpsmc_audit.errors import ParameterError, require
+from dpsmc_audit.evidence.intervals import Interval
+from dpsmc_audit.exact.averages import exact_mean
+from dpsmc_audit.mechanisms import Mechanism
+from dpsmc_audit.models.sources import Batch, Bits, Source
+from dpsmc_audit.runs.execution import SERIAL, Execution, accumulate, cut
+from dpsmc_audit.sampling.runs import ALT, COIN, NULL, UNFINISHED, Runs, _uniforms, derived
+from dpsmc_audit.setting import Setting
+from dpsmc_audit.sprt import Sprt
+from dpsmc_audit.tasks.estimate import Estimate, estimate
+from dpsmc_audit.tasks.simulate import Simulation, Tally, Total, exact_characteristics
+
+__all__ = ["ModelSimulation", "Streams", "simulate_model"]
+
+_RUNS = 41
+"""Purpose of the streams of the runs."""
+KEPT_BITS = 1 << 27
+"""Samples that are kept for the next row of a table, a byte each."""
+BLOCK = 4
+"""Runs between two looks at the clock: each simulates thousands of traces."""
+ESTIMATED_FROM = 10_000
+"""Samples that p_phi is estimated from, as in the paper."""
+
+
+@dataclass(eq=False)
+class Streams:
+    """The samples of many runs, drawn as far as some run needed them; `seconds` is what that took."""
+
+    source: Source
+    seed: int
+    seconds: float = 0.0
+    drawn: int = 0
+    _open: dict[int, Iterator[Batch]] = field(default_factory=dict)
+    _bits: dict[int, list[Bits]] = field(default_factory=dict)
+
+    def run(self, number: int) -> Iterator[Bits]:
+        """The samples of one run, from its first one on; kept as long as there is room for them."""
+        if number not in self._bits and self.drawn >= KEPT_BITS:
+            again = self._begun(number)
+            while True:
+                yield self._next(again)
+        known = self._bits.setdefault(number, [])
+        place = 0
+        while True:
+            if place == len(known):
+                known.append(self._next(self._open.setdefault(number, self._begun(number))))
+            yield known[place]
+            place += 1
+
+    def _begun(self, number: int) -> Iterator[Batch]:
+        return self.source.batches(int(derived(int(derived(self.seed, _RUNS)), number)))
+
+    def _next(self, batches: Iterator[Batch]) -> Bits:
+        started = time.perf_counter()
+        bits = next(batches).bits
+        self.seconds += time.perf_counter() - started
+        self.drawn += bits.size
+        return bits
+
+    @property
+    def seconds_per_sample(self) -> float:
+        """nan if none was drawn: all runs were there already."""
+        return self.seconds / self.drawn if self.drawn else math.nan
+
+
+@lru_cache(maxsize=1)
+def _streams(source: Source, seed: int) -> Streams:
+    next(source.batches(seed))  # compiled before the clock starts
+    return Streams(source, seed)
+
+
+@lru_cache(maxsize=1)
+def _estimated(source: Source, seed: int, confidence: float) -> Estimate:
+    return estimate(source, ESTIMATED_FROM, seed=seed, confidence=confidence)
+
+
+def stop(test: Sprt, excess: float, blocks: Iterator[Bits], max_steps: int) -> tuple[int, int]:
+    """tau and decision of the test with bounds enlarged by `excess`, on samples that come in blocks."""
+    steps = ones = 0
+    for bits in blocks:
+        part = bits[: max_steps - steps]
+        n, k = steps + np.arange(1, part.size + 1), ones + np.cumsum(part)
+        walk = k * test.s_plus - (n - k) * test.s_minus
+        above, below = walk >= test.b_up + excess, walk <= -(test.b_low + excess)
+        out = above | below
+        if np.any(out):
+            first = int(np.argmax(out))
+            return int(n[first]), NULL if above[first] else ALT
+        steps, ones = steps + part.size, int(k[-1])
+        if steps >= max_steps:
+            break
+    return steps, UNFINISHED
+
+
+@dataclass(frozen=True, eq=False)
+class ModelSimulation:
+    """What the runs did, beside what they were bound to do at the estimated p_phi.
+
+    `simulation.p_phi` and `samples_exact` are of the specification that is tested, which lt and le negate; `estimate`
+    is of the one that was given.
+    """
+
+    simulation: Simulation
+    estimate: Estimate
+    samples_exact_ci: Interval | None
+    seconds_per_sample: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """The content of ``result.json``, parameters apart.
+
+        ``seconds_per_run`` is what a run takes by itself: its samples times the measured time of one.
+        """
+        found, result = self.estimate, self.simulation.as_dict()
+        del result["seconds"]
+        return result | {
+            "p_phi": found.p_phi,
+            "p_phi_ci": found.p_phi_ci,
+            "samples_exact_ci": self.samples_exact_ci,
+            "seconds_per_sample": self.seconds_per_sample,
+            "seconds_per_run": self.simulation.samples * self.seconds_per_sample,
+        }
+
+
+def _block(
+    test: Sprt, mechanism: Mechanism, streams: Streams, negated: bool, seed: int, max_steps: int, first: int, count: int
+) -> Tally:
+    """Runs first, ..., first + count - 1: bounds from the seed, samples from their streams."""
+    excess, coin = np.empty(count), np.empty(count)
+    _uniforms(np.uint64(seed), first, excess)
+    _uniforms(derived(seed, COIN), first, coin)
+    excess = mechanism.quantile(excess)
+    outcome = Runs(np.ones(count, np.int64), np.where(coin < 0.5, NULL, ALT).astype(np.int8))
+    for i in np.flatnonzero(excess > test.no_room):
+        blocks = streams.run(first + int(i))
+        blocks = (~bits for bits in blocks) if negated else blocks
+        outcome.tau[i], outcome.decision[i] = stop(test, float(excess[i]), blocks, max_steps)
+    return Tally.of(outcome)
+
+
+def simulate_model(
+    test: Sprt,
+    mechanism: Mechanism,
+    source: Source,
+    runs: int = 100,
+    *,
+    negated: bool = False,
+    seed: int = 1,
+    max_steps: int = 10_000_000,
+    confidence: float = 0.99,
+    execution: Execution = SERIAL,
+) -> ModelSimulation:
+    """Run the test `runs` times on new samples of a source, whose p_phi is estimated first.
+
+    Examples
+    --------
+    >>> from dpsmc_audit.mechanisms import Exponential
+    >>> from dpsmc_audit.models.sources import Bernoulli
+    >>> test = Sprt(p=0.73, delta=0.03, alpha=0.05)
+    >>> found = simulate_model(test, Exponential.private(test, epsilon=0.5), Bernoulli(0.84), runs=200)
+    >>> low, high = found.simulation.samples_ci
+    >>> low < found.simulation.exact.samples.value < high
+    True
+    """
+    require(runs >= 1, f"runs must be at least 1, got {runs}")
+    require(source.repeatable, f"samples of model={source.name} are there once: they cannot make many runs")
+    found, streams = _estimated(source, seed, confidence), _streams(source, seed)
+    work = partial(_block, test, mechanism, streams, negated, seed, max_steps)
+    total, here = Total(), replace(execution, backend="serial", address=None)
+    accumulate(work, lambda done: cut(runs, execution.size(BLOCK), done), total, here, "runs")
+    p_phi = 1.0 - found.p_phi if negated else found.p_phi
+    exact = exact_characteristics(Setting(test, mechanism, p_phi))
+    simulation = Simulation(test, mechanism, p_phi, total.tally, confidence, exact, 0.0)
+    ends = _exact_between(test, mechanism, found.p_phi_ci, negated)
+    return ModelSimulation(simulation, found, ends, streams.seconds_per_sample)
+
+
+def _exact_between(test: Sprt, mechanism: Mechanism, ends: Interval, negated: bool) -> Interval | None:
+    """Exact means at the ends of the interval of p_phi; None where p lies between them, and with it the largest."""
+    low, high = (1.0 - ends[1], 1.0 - ends[0]) if negated else ends
+    if low <= test.p <= high:
+        return None
+    try:
+        means = sorted(exact_mean(Setting(test, mechanism, p_phi)).value for p_phi in (low, high))
+    except ParameterError:
+        return None
+    return means[0], means[1]

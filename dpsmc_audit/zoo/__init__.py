@@ -1,0 +1,1 @@
+"""Sequential mechanisms with a known truth."""
