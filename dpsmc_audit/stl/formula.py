@@ -99,7 +99,7 @@ def parse(source: str) -> Formula:
     parse('x > 1 implies eventually[0,2] (not (y >= 3 or z == 0))')
     >>> parse("always[0.8 1] (e < 0.05)")
     Traceback (most recent call last):
-    dpsmc_audit.sprt.ParameterError: formula, line 1, column 12: unexpected '1'; expected ','
+    dpsmc_audit.errors.ParameterError: formula, line 1, column 12: unexpected '1'; expected ','
     """
     return Formula(read(source))
 

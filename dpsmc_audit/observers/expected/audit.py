@@ -167,7 +167,7 @@ def audit(
 
     Examples
     --------
-    >>> from dpsmc_audit.mechanisms import Exponential
+    >>> from dpsmc_audit import Exponential, Sprt
     >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
     >>> found = audit(Setting(test, Exponential.private(test, 0.01), 0.84), epsilon=0.01, engine="exact")
     >>> found.verdict.verdict, found.verdict.epsilon_lower, found.bins_outside

@@ -303,7 +303,7 @@ def audit_marginal(
 
     Examples
     --------
-    >>> from dpsmc_audit.mechanisms import Exponential
+    >>> from dpsmc_audit import Exponential, Sprt
     >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
     >>> found = audit_marginal(Setting(test, Exponential.private(test, 0.01), 0.84), epsilon=0.01, engine="exact")
     >>> found.verdict.verdict, round(found.verdict.epsilon_lower, 4), round(found.verdict.delta_lower, 5)

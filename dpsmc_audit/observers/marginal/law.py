@@ -94,7 +94,7 @@ def marginal_law(setting: Setting, entries: tuple[int, ...]) -> MarginalLaw:
 
     Examples
     --------
-    >>> from dpsmc_audit.mechanisms import Exponential
+    >>> from dpsmc_audit import Exponential, Sprt
     >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
     >>> law = marginal_law(Setting(test, Exponential.private(test, 0.01), 0.84), entries=(1,))
     >>> found = law.leakage(np.array([0.01, 0.02]), floor=0.01)
@@ -187,7 +187,7 @@ def count_runs(
 
     Examples
     --------
-    >>> from dpsmc_audit.mechanisms import Exponential
+    >>> from dpsmc_audit import Exponential, Sprt
     >>> test = Sprt(p=0.73, delta=0.03, alpha=0.05)
     >>> found = count_runs(Setting(test, Exponential.private(test, 0.5), 0.84), (1,), 1000, seed=1, max_steps=10**6)
     >>> found.runs, [member.runs for member in found.parts.part(0, 1, 2)], found.unfinished
