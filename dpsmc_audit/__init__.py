@@ -16,8 +16,18 @@ _WHERE = {
     "Mechanism": "mechanisms",
     "NoNoise": "mechanisms",
     "Exponential": "mechanisms",
-    "Audit": "observers.expected.audit",
-    "audit": "observers.expected.audit",
+    "Adjacent": "setting",
+    "Audit": "observers.base",
+    "Claim": "observers.base",
+    "Expected": "observers.expected.audit",
+    "ExpectedAudit": "observers.expected.audit",
+    "Finding": "evidence.verdict",
+    "Informed": "observers.informed.audit",
+    "Marginal": "observers.marginal.audit",
+    "PairAudit": "observers.base",
+    "Sampling": "sampling.plan",
+    "Verdict": "evidence.verdict",
+    "audit": "observers.audit",
     "Execution": "runs.execution",
     "Setting": "setting",
     "Simulation": "tasks.simulate",
@@ -35,9 +45,7 @@ _WHERE = {
     "Truncated": "mechanisms",
     "Law": "mechanisms",
     "MarginalAudit": "observers.marginal.audit",
-    "audit_marginal": "observers.marginal.audit",
     "InformedAudit": "observers.informed.audit",
-    "audit_informed": "observers.informed.audit",
     "marginal_law": "observers.marginal.law",
     "draw_pair": "observers.informed.law",
     "given_sequence": "observers.informed.law",
@@ -54,29 +62,37 @@ _WHERE = {
 }
 
 __all__ = [
+    "Adjacent",
     "Audit",
     "BlackBoxAudit",
+    "Claim",
     "DpSprt",
     "Execution",
+    "Expected",
+    "ExpectedAudit",
     "Exponential",
+    "Finding",
+    "Informed",
     "InformedAudit",
     "Laplace",
     "Law",
+    "Marginal",
     "MarginalAudit",
     "Mechanism",
     "NoNoise",
+    "PairAudit",
     "ParameterError",
     "Profile",
     "Sampler",
     "SamplerError",
+    "Sampling",
     "Setting",
     "Simulation",
     "Sprt",
     "Truncated",
+    "Verdict",
     "__version__",
     "audit",
-    "audit_informed",
-    "audit_marginal",
     "audit_mechanism",
     "draw_pair",
     "draw_runs",
@@ -100,22 +116,26 @@ __all__ = [
 if TYPE_CHECKING:
     from dpsmc_audit.errors import ParameterError
     from dpsmc_audit.evidence.profiles import Profile, privacy_profile
+    from dpsmc_audit.evidence.verdict import Finding, Verdict
     from dpsmc_audit.exact.averages import exact_error, exact_mean, exact_sd, worst_errors
     from dpsmc_audit.exact.calibration import private
     from dpsmc_audit.exact.fixed import exit_law
     from dpsmc_audit.exact.laws import exact_law
     from dpsmc_audit.mechanisms import Exponential, Laplace, Law, Mechanism, NoNoise, Truncated
+    from dpsmc_audit.observers.audit import audit
+    from dpsmc_audit.observers.base import Audit, Claim, PairAudit
     from dpsmc_audit.observers.black_box import BlackBoxAudit, Sampler, SamplerError, audit_mechanism
-    from dpsmc_audit.observers.expected.audit import Audit, audit
-    from dpsmc_audit.observers.informed.audit import InformedAudit, audit_informed
+    from dpsmc_audit.observers.expected.audit import Expected, ExpectedAudit
+    from dpsmc_audit.observers.informed.audit import Informed, InformedAudit
     from dpsmc_audit.observers.informed.law import draw_pair, given_sequence
     from dpsmc_audit.observers.informed.sequences import oscillating_sequence, read_sequence
-    from dpsmc_audit.observers.marginal.audit import MarginalAudit, audit_marginal
+    from dpsmc_audit.observers.marginal.audit import Marginal, MarginalAudit
     from dpsmc_audit.observers.marginal.law import marginal_law
     from dpsmc_audit.runs.execution import Execution
     from dpsmc_audit.runs.files import load_results
+    from dpsmc_audit.sampling.plan import Sampling
     from dpsmc_audit.sampling.runs import draw_runs
-    from dpsmc_audit.setting import Setting
+    from dpsmc_audit.setting import Adjacent, Setting
     from dpsmc_audit.sprt import Sprt
     from dpsmc_audit.tasks.simulate import Simulation, exact_characteristics, simulate
     from dpsmc_audit.zoo.dpsprt import DpSprt

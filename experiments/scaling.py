@@ -24,7 +24,7 @@ from dpsmc_audit.mechanisms import Exponential
 from dpsmc_audit.numerics.ties import ranked
 from dpsmc_audit.observers.marginal.law import _block, marginal_law
 from dpsmc_audit.sampling.runs import MOST_RUNS, block_size_for
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.tasks.paper import P_PHI, P
 
@@ -39,7 +39,7 @@ JUDGED = 0.6
 
 def runs_needed(epsilon: float, confidence: float = 0.99) -> tuple[int, str, float, float]:
     """Runs of either member, the event, and its two probabilities."""
-    law = marginal_law(Setting(TEST, Exponential.private(TEST, epsilon), P_PHI), (1,))
+    law = marginal_law(Adjacent(Setting(TEST, Exponential.private(TEST, epsilon), P_PHI)))
     one, zero = np.cumsum(law.p1.sum(axis=0)), np.cumsum(law.p0.sum(axis=0))
     gain = one - np.exp(epsilon) * zero
     # about as many runs as make the gain four of its standard deviations

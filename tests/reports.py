@@ -9,10 +9,9 @@ import numpy as np
 
 from dpsmc_audit.evidence.profiles import epsilon_grid
 from dpsmc_audit.mechanisms import Exponential, Mechanism
+from dpsmc_audit.observers.audit import audit
 from dpsmc_audit.observers.black_box import audit_mechanism
-from dpsmc_audit.observers.expected.audit import audit
-from dpsmc_audit.observers.informed.audit import audit_informed
-from dpsmc_audit.observers.marginal.audit import audit_marginal
+from dpsmc_audit.observers.informed.audit import Informed
 from dpsmc_audit.report.page_audit import OBSERVERS_CSV, audit_page
 from dpsmc_audit.report.tables import columns_csv, flatten
 from dpsmc_audit.runs.files import write_json, write_text
@@ -51,8 +50,8 @@ def _written(folder: Path, found: Any, given: dict[str, Any]) -> dict[str, Any]:
 def expected(folder: Path, engine: Any = "exact", mechanism: Mechanism = LAW, **changed: Any) -> dict[str, Any]:
     """Definition 3."""
     epsilon = changed.get("epsilon", EPSILON)
-    numbers: dict[str, Any] = {"engine": engine, "bin_width": changed.get("bin_width", 20)}
-    found = audit(Setting(TEST, mechanism, P_PHI), epsilon, draws=200, pairs=changed.get("pairs", 200), **numbers)
+    observer = Expected(draws=200, pairs=changed.get("pairs", 200), bin_width=changed.get("bin_width", 20))
+    found = audit(Setting(TEST, mechanism, P_PHI), epsilon, observer, engine=engine)
     return _written(folder, found, parameters("expected", engine, **changed))
 
 
@@ -67,7 +66,7 @@ def marginal(folder: Path, engine: Any = "exact", mechanism: Mechanism = LAW, **
 def informed(folder: Path, bits: Any = None, mechanism: Mechanism = LAW, **changed: Any) -> dict[str, Any]:
     """All other samples known: a given sequence, or ten drawn ones."""
     epsilon, entry = changed.get("epsilon", EPSILON), changed.get("entry", 1)
-    found = audit_informed(Setting(TEST, mechanism, P_PHI), epsilon, sequence=bits, sequences=10, entry=entry)
+    found = audit(Setting(TEST, mechanism, P_PHI), epsilon, Informed(sequence=bits, sequences=10), entry=entry)
     return _written(folder, found, parameters("informed", "monte_carlo", **changed))
 
 

@@ -13,6 +13,7 @@ from dpsmc_audit import audit_mechanism
 from dpsmc_audit.errors import ParameterError
 from dpsmc_audit.evidence.verdict import METHODS, Method
 from dpsmc_audit.observers.black_box import Sampler, SamplerError, _blocks
+from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.targets import load_target
 
 Result = tuple[np.ndarray, np.ndarray]
@@ -54,7 +55,7 @@ def test_verdicts(method: Method) -> None:
 
 
 def test_the_numbers_depend_on_the_seed_alone() -> None:
-    first, second, other = (audit_mechanism(noisy, 1.0, runs=5000, seed=seed) for seed in (7, 7, 8))
+    first, second, other = (audit_mechanism(noisy, 1.0, runs=5000, sampling=Sampling(seed=seed)) for seed in (7, 7, 8))
     assert first.as_dict() | {"seconds": 0} == second.as_dict() | {"seconds": 0}
     assert np.array_equal(first.histogram.runs_1, second.histogram.runs_1)
     assert first.delta_lower != other.delta_lower

@@ -21,7 +21,7 @@ from dpsmc_audit.errors import ParameterError
 from dpsmc_audit.exact.calibration import private
 from dpsmc_audit.mechanisms import Exponential, Laplace, Law, Mechanism, NoNoise, Truncated
 from dpsmc_audit.observers.marginal.law import MarginalLaw, marginal_law
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.verify import statement
 from dpsmc_audit.verify.bound import Bound, crossing, proven_bound, ruin, window
@@ -343,7 +343,7 @@ def test_the_decision_is_that_of_the_gamblers_ruin(name: str, delta: float, epsi
 def test_the_decision_is_that_of_the_exact_law(law: Mechanism) -> None:
     test = Sprt(0.73, 0.15, 0.05, alpha_fp=0.02)
     for p_phi in (0.58, 0.7, 0.88):
-        found, exact = decision_alone(Setting(test, law, p_phi)), marginal_law(Setting(test, law, p_phi), (1,))
+        found, exact = decision_alone(Setting(test, law, p_phi)), marginal_law(Adjacent(Setting(test, law, p_phi)))
         one, zero = (float(p[0].sum()) for p in (exact.p1, exact.p0))
         assert abs((found.one - found.zero) - (one - zero)) <= found.error + 2.0 * exact.scatter
 

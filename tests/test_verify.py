@@ -36,10 +36,10 @@ from dpsmc_audit.exact.laws import exact_law
 from dpsmc_audit.mechanisms import Exponential, Laplace, Law, Mechanism, NoNoise, Truncated
 from dpsmc_audit.models.keys import ModelKeys, source_of
 from dpsmc_audit.models.sources import BATCH, Batch, Bernoulli, SourceError
+from dpsmc_audit.observers.audit import audit
 from dpsmc_audit.observers.informed.law import given_sequence
-from dpsmc_audit.observers.marginal.audit import audit_marginal
 from dpsmc_audit.observers.marginal.law import marginal_law
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.verify import noise, release, statement
 from dpsmc_audit.verify import run as once
@@ -564,12 +564,13 @@ def test_the_statement_is_the_worst_of_exact_audits() -> None:
     said = privacy_statement(TEST, law, 0.2)
     assert said["p_phi_grid"] == list(probabilities(TEST))
     audits = [
-        audit_marginal(Setting(TEST, law, p_phi), epsilon=0.2, engine="exact") for p_phi in probabilities(TEST)[1:-1]
+        audit(Setting(TEST, law, p_phi), epsilon=0.2, observer="marginal", engine="exact")
+        for p_phi in probabilities(TEST)[1:-1]
     ]
     deltas = [found.leakage.profile.at(0.2) for found in audits]
     assert said["delta_at_epsilon"] >= max(deltas) > 0
     assert said["total_variation"] >= max(found.leakage.total_variation for found in audits)
-    ends = [marginal_law(Setting(TEST, law, p_phi), (1,)).leakage(np.array([0.2]), 0.01) for p_phi in (0.0, 1.0)]
+    ends = [marginal_law(Adjacent(Setting(TEST, law, p_phi))).leakage(np.array([0.2]), 0.01) for p_phi in (0.0, 1.0)]
     assert said["delta_at_epsilon"] == max(*deltas, *(end.profile.at(0.2) for end in ends))
 
 

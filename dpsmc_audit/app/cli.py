@@ -58,9 +58,10 @@ def _run(config: Config, folder: Path, fingerprint: str) -> None:
     execution, every = config.backend.execution, config.backend.checkpoint
     checkpoint = None if released or every is None else Checkpoint(folder, fingerprint, every)
     try:
-        result = run(config, folder, replace(execution, checkpoint=checkpoint))
-        notes = warnings_for(config, result)
-        files = write_report(config, folder, result, notes, HydraConfig.get().overrides.task, alone=not _in_sweep())
+        result = run(config, folder, replace(execution, checkpoint=checkpoint), alone=not _in_sweep())
+        notes, files = warnings_for(config, result), list[str]()
+        if config.task.name == "audit":  # a release says no more than it must, and other tasks have their tables
+            files = write_report(folder, result, notes, HydraConfig.get().overrides.task)
         if not released:
             result = seal({**result, "warnings": notes}, fingerprint, files_in(folder))
         write_json(folder / RESULT, result)
