@@ -209,7 +209,7 @@ def audited(sampler: Sampler, runs: int = RUNS) -> BlackBoxAudit:
 
 
 def row(name: str, sequence: str, exact: float, rare: float, found: BlackBoxAudit, **numbers: Any) -> dict[str, Any]:
-    could, witness = found.found.could, found.witness
+    could, witness = found.finding.could, found.witness
     return {
         "mechanism": name,
         "claimed": EPSILON,

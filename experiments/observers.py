@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from dpsmc_audit.exact.averages import exact_mean, worst_errors
 from dpsmc_audit.exact.calibration import MECHANISMS, private
 from dpsmc_audit.observers.audit import audit
-from dpsmc_audit.observers.expected.audit import Expected
+from dpsmc_audit.observers.expected.audit import Expected, ExpectedAudit
 from dpsmc_audit.observers.informed.audit import Informed, InformedAudit
 from dpsmc_audit.observers.marginal.audit import Marginal, MarginalAudit
 from dpsmc_audit.report.figures import save, sweep_figure

@@ -23,6 +23,7 @@ from dpsmc_audit.exact.averages import exact_mean
 from dpsmc_audit.mechanisms import Exponential
 from dpsmc_audit.numerics.ties import ranked
 from dpsmc_audit.observers.marginal.law import _block, marginal_law
+from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.sampling.runs import MOST_RUNS, block_size_for
 from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
@@ -66,7 +67,7 @@ def cost(epsilon: float) -> tuple[float, int]:
     best = np.inf
     for first in range(0, 6 * size, size):
         begun = time.thread_time()
-        block = _block(Setting(TEST, law, P_PHI), (1,), 1, 10**7, False, first, size)
+        block = _block(Adjacent(Setting(TEST, law, P_PHI)), Sampling(), False, first, size)
         best = min(best, time.thread_time() - begun)
     return best / (2 * size) * 1e9, len(pickle.dumps(block))
 
