@@ -38,11 +38,11 @@ print(next(line for line in lines if line.startswith("VmHWM")).split()[1])
 """The peak of this very process: what getrusage tells also counts the process that started it."""
 _SIMULATE = """
 from dpsmc_audit.tasks.simulate import simulate
-simulate(TEST, LAW, P_PHI, {size}, execution=Execution("threads", 2))
+simulate(Setting(TEST, LAW, P_PHI), {size}, Sampling(execution=Execution("threads", 2)))
 """
 _PAIRS = """
 from dpsmc_audit.sampling.pairs import draw_excess, pair_sums
-pair_sums(TEST, P_PHI, draw_excess(LAW, 10_000, 1), {size}, (1,), seed=1, max_steps=10**7)
+pair_sums(Adjacent(Setting(TEST, LAW, P_PHI)), draw_excess(LAW, 10_000, 1), {size}, Sampling())
 """
 
 
