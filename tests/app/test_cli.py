@@ -47,7 +47,7 @@ def test_one_run_prints_one_row_and_writes_its_result(run: Run, tmp_path: Path) 
     assert (tmp_path / "here" / "result.json").exists()
     assert result["parameters"]["epsilon"] == 0.05
     assert set(result) == {
-        "parameters", "samples", "samples_ci", "samples_exact", "samples_exact_error", "accuracy", "accuracy_ci",
+        "schema", "parameters", "samples", "samples_ci", "samples_exact", "samples_exact_error", "accuracy", "accuracy_ci",
         "null_rate", "error_exact", "error_exact_error", "fp_worst", "fp_worst_error", "fn_worst", "fn_worst_error",
         "unfinished", "decision", "seconds", "seconds_per_run", "provenance", "warnings",
     }  # fmt: skip
@@ -317,7 +317,7 @@ def test_the_default_command_audits_at_the_papers_parameters(run: Run, tmp_path:
     (result,) = results(tmp_path)
     assert (result["verdict"], result["epsilon_lower"], result["exact"]["verdict"]) == ("violated", "inf", "violated")
     assert result["support_gap"].keys() == {"from", "to", "mass"}
-    assert result["witness"].keys() == {"event", "p1", "p0"}
+    assert result["witness"].keys() == {"event", "p1", "p0", "what"}
     with (tmp_path / "a" / "histogram.csv").open() as file:
         rows = list(csv.DictReader(file))
     names = "lo hi p1 p0 log_ratio log_ratio_low log_ratio_high exact_log_ratio outside"

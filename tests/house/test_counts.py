@@ -184,11 +184,11 @@ def test_work_of_a_marginal_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     walks, sequences, draw, pair = [], [], monte_carlo.draw_block, informed.draw_pair
 
     def drawn(*arguments: Any, **options: Any) -> Any:
-        walks.append(arguments[4])
+        walks.append(arguments[2])
         return draw(*arguments, **options)
 
     def paired(*arguments: Any, **options: Any) -> Any:
-        sequences.append(arguments[3])
+        sequences.append(arguments[1])
         return pair(*arguments, **options)
 
     monkeypatch.setattr(marginal, "draw_block", drawn)

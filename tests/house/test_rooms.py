@@ -59,17 +59,13 @@ def graph() -> dict[str, set[str]]:
     known = modules()
     found: dict[str, set[str]] = {}
     for name, path in known.items():
-        targets = set()
-        for imported in imports(path):
-            while imported not in known and "." in imported:
-                imported = imported.rpartition(".")[0]
-            targets.add(imported)
-        found[name] = targets & known.keys()
+        parents = {imported.rpartition(".")[0] for imported in imports(path)}
+        found[name] = (parents | {*imports(path)}) & known.keys()
     return found
 
 
 def room(module: str) -> str:
-    return module.split(".")[0]
+    return module.partition(".")[0]
 
 
 def floor(module: str) -> int:
