@@ -142,7 +142,7 @@ def _delay(pieces, charge):
 
 @jitted
 def _ratio(air, direct, injected, wall, tau):
-    """Compute the air-fuel ratio in the cylinder. It is 0 where extrapolated tables give an impossible film (tau <= 0)."""
+    """Compute the air-fuel ratio in the cylinder. It is 0 where the extrapolated film is impossible (tau <= 0)."""
     fuel = direct * injected + wall / tau
     return air / fuel if tau > 0.0 and fuel > 0.0 else 0.0
 
