@@ -101,6 +101,11 @@ class Exponential:
     def __post_init__(self) -> None:
         require(0.0 < self.rate < math.inf, f"the rate of L must be positive and finite, got {self.rate}")
 
+    @property
+    def scale(self) -> float:
+        """The mean of L, over which its density falls by a factor of e."""
+        return 1.0 / self.rate
+
     @classmethod
     def private(cls, test: Sprt, epsilon: float) -> Self:
         """The law the paper proves ``2 epsilon`` for."""
