@@ -111,7 +111,7 @@ class Shuffled:
     entropy: Entropy
 
     def batches(self, seed: int) -> Iterator[Batch]:
-        """Yield the samples. The source receives the seed; the order does not depend on it."""
+        """Yield the samples. The order does not depend on the seed. See `dpsmc_audit.models.sources.Source`."""
         read = bytearray()
         for batch in self.source.batches(seed):
             read += batch.bits.astype(np.bool_).tobytes()

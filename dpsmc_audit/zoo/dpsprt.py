@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.errors import require
-from dpsmc_audit.numerics.jit import kernel
+from dpsmc_audit.zoo.dpsprt_kernel import integrate, programme, run_fresh, run_given
 
 __all__ = ["DpSprt", "GivenSequence"]
 
@@ -184,7 +184,7 @@ class DpSprt:
         require(0.0 <= p <= 1.0, f"p must lie in [0, 1], got {p}")
         tau, decision = np.empty(runs, np.int64), np.empty(runs, np.int64)
         noise = (self.query_noise, self.threshold_noise, self.shared)
-        unfinished = cast(Callable[..., int], _fresh)(rng, p, self._lines, *noise, max_steps, tau, decision)
+        unfinished = cast(Callable[..., int], run_fresh)(rng, p, self._lines, *noise, max_steps, tau, decision)
         require(unfinished == 0, f"{unfinished} of {runs} runs drew {max_steps} samples undecided")
         return tau, decision
 
@@ -222,7 +222,7 @@ class DpSprt:
         while law.sum() < 1.0 - 1e-9:
             require(steps <= max_steps, f"the law of DP-SPRT needs more than {max_steps} samples here")
             law = np.zeros((2, steps))
-            cast(Callable[..., None], _programme)(p, *self.thresholds(steps), self.query_noise, z, weight, law)
+            cast(Callable[..., None], programme)(p, *self.thresholds(steps), self.query_noise, z, weight, law)
             steps *= 2
         return law
 
@@ -310,7 +310,7 @@ class GivenSequence:
         """
         tau, decision = np.empty(runs, np.int64), np.empty(runs, np.int64)
         noise = (self.test.query_noise, self.test.threshold_noise, self.test.shared)
-        cast(Callable[..., None], _given)(rng, *self.distances(x), *noise, tau, decision)
+        cast(Callable[..., None], run_given)(rng, *self.distances(x), *noise, tau, decision)
         return tau, decision
 
     def law(self, x: int) -> FloatArray:
@@ -340,7 +340,7 @@ class GivenSequence:
             first, second = (part.ravel() for part in np.meshgrid(z, z))
             weight = np.outer(weight, weight).ravel()
         law = np.zeros((2, low.size))
-        cast(Callable[..., None], _integrate)(low, high, self.test.query_noise, first, second, weight, law)
+        cast(Callable[..., None], integrate)(low, high, self.test.query_noise, first, second, weight, law)
         law[1, -1] += 1.0 - law.sum()
         return law
 
@@ -359,106 +359,3 @@ def _nodes(scale: float, fineness: float) -> tuple[FloatArray, FloatArray]:
     z = (middle[:, None] + half[:, None] * points).ravel()
     mass = (half[:, None] * weights).ravel() * 0.5 * np.exp(-np.abs(z))
     return scale * z, mass / mass.sum()
-
-
-@kernel
-def _beyond(distance, scale):
-    """Compute P(a Laplace variable of this scale exceeds the distance)."""
-    return 0.5 * math.exp(-distance / scale) if distance > 0.0 else 1.0 - 0.5 * math.exp(distance / scale)
-
-
-@kernel
-def _integrate(above, below, scale, z_low, z_high, weight, law):
-    """Add up P(tau = n, o) over the noise of the thresholds. H_1 is tested first, as in the authors' package."""
-    for k in range(weight.size):
-        alive = weight[k]
-        for n in range(above.size):
-            up = _beyond(below[n] + z_high[k], scale)
-            down = min(_beyond(above[n] + z_low[k], scale), 1.0 - up)
-            law[1, n] += alive * up
-            law[0, n] += alive * down
-            alive *= 1.0 - up - down
-            if alive < 1e-18 * weight[k]:
-                break
-
-
-@kernel
-def _programme(p, low, high, scale, z, weight, law):
-    """Do the same for fresh samples, with the law of the sum of the runs that still run, sample by sample."""
-    alive, new = np.zeros(low.size + 2), np.zeros(low.size + 2)
-    for k in range(weight.size):
-        alive[:] = 0.0
-        alive[0] = weight[k]
-        first, last = 0, 0
-        for n in range(low.size):
-            last += 1
-            mass = 0.0
-            for total in range(first, last + 1):
-                here = alive[total] * (1.0 - p) + (alive[total - 1] * p if total > first else 0.0)
-                up = _beyond(high[n] - total + z[k], scale)
-                down = min(_beyond(total - low[n] + z[k], scale), 1.0 - up)
-                law[1, n] += here * up
-                law[0, n] += here * down
-                new[total] = here * (1.0 - up - down)
-                mass += new[total]
-            alive[first : last + 1] = new[first : last + 1]
-            while first < last and alive[first] < 1e-16 * weight[k]:
-                alive[first] = 0.0
-                first += 1
-            while last > first and alive[last] < 1e-16 * weight[k]:
-                alive[last] = 0.0
-                last -= 1
-            if mass < 1e-13 * weight[k]:
-                break
-
-
-@kernel
-def _laplace(rng, scale):
-    return scale * rng.standard_exponential() * (1.0 if rng.random() < 0.5 else -1.0)
-
-
-@kernel
-def _given(rng, above, below, query, threshold, shared, tau, decision):
-    """Run on one sequence. The sign of Y_n is drawn only where its size could stop the run."""
-    for i in range(tau.size):
-        z_high = _laplace(rng, threshold)
-        z_low = z_high if shared else _laplace(rng, threshold)
-        tau[i], decision[i] = above.size, 1
-        for n in range(above.size):
-            size = query * rng.standard_exponential()
-            up, down = below[n] + z_high, above[n] + z_low
-            if size < up and size < down:
-                continue
-            noise = size if rng.random() < 0.5 else -size
-            if noise >= up:
-                tau[i] = n + 1
-                break
-            if -noise >= down:
-                tau[i], decision[i] = n + 1, 0
-                break
-
-
-@kernel
-def _fresh(rng, p, lines, query, threshold, shared, max_steps, tau, decision):
-    """Run on fresh samples. Return how many runs reached the cap."""
-    unfinished = 0
-    for i in range(tau.size):
-        z_high = _laplace(rng, threshold)
-        z_low = z_high if shared else _laplace(rng, threshold)
-        total, outcome, n = 0.0, -1, 0
-        while outcome < 0 and n < max_steps:
-            n += 1
-            total += 1.0 if rng.random() < p else 0.0
-            size, log = query * rng.standard_exponential(), math.log(n)
-            up = lines[1, 0] * n + lines[1, 1] + lines[1, 2] * log + z_high - total
-            down = total - (lines[0, 0] * n + lines[0, 1] + lines[0, 2] * log) + z_low
-            if size < up and size < down:
-                continue
-            noise = size if rng.random() < 0.5 else -size
-            if noise >= up:
-                outcome = 1
-            elif -noise >= down:
-                outcome = 0
-        tau[i], decision[i] = n, outcome
-        unfinished += outcome < 0
-    return unfinished
