@@ -136,7 +136,7 @@ def _simulate(config: Config, folder: Path, execution: Execution) -> dict[str, A
 def _verify(config: Config, folder: Path, execution: Execution) -> dict[str, Any]:
     """The release; parameters that are no part of it (a seed, a path) stay here."""
     from dpsmc_audit.models.keys import checked_formula, public_unit_notes
-    from dpsmc_audit.verify.release import verify
+    from dpsmc_audit.verify.release import announcement, verify
 
     formula = checked_formula(config.model, config.formula, config.formula_file)
     for note in public_unit_notes(config.model, formula):
@@ -144,7 +144,8 @@ def _verify(config: Config, folder: Path, execution: Execution) -> dict[str, Any
     seed = config.seed if config.insecure else None
     numbers: dict[str, Any] = {name: getattr(config, name) for name in ("epsilon", "negated", "max_steps")}
     numbers["order"] = config.model.order_used
-    release = verify(config.test, config.law, lambda: config.source, **numbers, seed=seed, announce=print)
+    print(announcement(config.test, config.law, negated=config.negated))
+    release = verify(config.test, config.law, lambda: config.source, **numbers, seed=seed)
     return release | ({} if formula is None else {"formula": f"{formula}"})
 
 

@@ -59,8 +59,7 @@ def graph() -> dict[str, set[str]]:
     known = modules()
     found: dict[str, set[str]] = {}
     for name, path in known.items():
-        parents = {imported.rpartition(".")[0] for imported in imports(path)}
-        found[name] = (parents | {*imports(path)}) & known.keys()
+        found[name] = {x if x in known else x.rpartition(".")[0] for x in imports(path)} & known.keys()
     return found
 
 
