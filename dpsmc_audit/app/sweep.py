@@ -36,8 +36,8 @@ from dpsmc_audit.report.tables import (
     flatten,
     varying,
 )
-from dpsmc_audit.runs.files import near, read_json, write_text
-from dpsmc_audit.runs.resume import KEPT, fingerprint_in
+from dpsmc_audit.runs.files import KEPT, near, read_json, write_text
+from dpsmc_audit.runs.resume import fingerprint_in
 from dpsmc_audit.runs.sweeps import Sweep, begin
 
 __all__ = ["SweepTable", "tabulate"]
