@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
+import logging
 import os
 import re
 import subprocess
@@ -17,6 +19,7 @@ from hydra.core.global_hydra import GlobalHydra
 
 from dpsmc_audit.app import sweep
 from dpsmc_audit.app.config import read, register
+from dpsmc_audit.app.progress import bar, progress
 from dpsmc_audit.report.figures import sweep_figure
 from tests.command import Run, runner
 
@@ -300,6 +303,34 @@ def test_importing_the_package_is_light() -> None:
     code = f"import sys, dpsmc_audit; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=TOP)
     assert done.stdout.strip() == "[]"
+
+
+def test_progress_is_silent_where_there_is_no_terminal(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "dpsmc_audit"), progress("runs", 100, every=0.0) as advance:
+        advance(40)
+        advance(90)
+    assert capsys.readouterr() == ("", "")
+    assert caplog.messages == ["runs 40 of 100", "runs 90 of 100"]
+
+
+class Terminal(io.StringIO):
+    """A standard error that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_on_a_terminal_is_a_bar_that_vanishes(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with bar("runs", 100) as shown:
+        shown.update(90)
+        shown.refresh()
+    text = terminal.getvalue()
+    assert "90/100" in text
+    assert text.split("\r")[-2].strip() == ""
 
 
 def test_the_command_in_its_own_process(tmp_path: Path) -> None:

@@ -29,7 +29,18 @@ from dpsmc_audit.sprt import Sprt
 if TYPE_CHECKING:
     from dpsmc_audit.models.sources import Source
 
-__all__ = ["BackendKeys", "Config", "Engine", "Named", "Noise", "known_keys", "read", "refuse_unknown", "register"]
+__all__ = [
+    "BackendKeys",
+    "Config",
+    "Engine",
+    "Named",
+    "Noise",
+    "as_typed",
+    "known_keys",
+    "read",
+    "refuse_unknown",
+    "register",
+]
 
 KERNELS, ENGINES = ("jumps", "steps"), ("monte_carlo", "exact")
 SAMPLER_KEYS = ("sampler", "epsilon", "claimed_delta", "confidence", "runs", "seed", "method", "floor")
@@ -313,6 +324,24 @@ def known_keys() -> Keys:
     own = keys_of(Config, leaves=("entry",))
     groups = tuple(f"hydra/{name}" for choice in HydraConf().defaults for name in choice)
     return own + Keys(("sweep", "hydra", *groups)) + keys_of(HydraConf, "hydra.")
+
+
+def as_typed(overrides: Any) -> list[str]:
+    """Return overrides as the user typed them.
+
+    Parameters
+    ----------
+    overrides : ListConfig of str
+        The overrides as Hydra keeps them.
+
+    Returns
+    -------
+    list of str
+        The overrides. References to other keys are not resolved.
+    """
+    typed = OmegaConf.to_container(overrides, resolve=False)
+    assert isinstance(typed, list)
+    return [f"{override}" for override in typed]
 
 
 def refuse_unknown(composed: DictConfig) -> None:
