@@ -4,7 +4,7 @@
 test:      ## tests and doctests
 	python -m pytest
 processors: ## the tests marked `processor`, on simulated processors
-	python -m tests.processors test
+	python -m tests.support.processors test
 slow:      ## long studies
 	python -m pytest -m slow
 lowest:    ## tests with the lowest versions that pyproject.toml allows, in an environment of their own

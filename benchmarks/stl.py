@@ -1,6 +1,7 @@
 """Temporal formulas on 10^5 traces of 1001 points: against NumPy by hand, a loop in Python and, if there is one, rtamt.
 
-rtamt needs an environment of its own (see ``tests/oracles/rtamt_answers.py``); ``RTAMT_PYTHON`` names its interpreter.
+rtamt needs an environment of its own (see ``tests/support/oracles/rtamt_answers.py``); ``RTAMT_PYTHON`` names its
+interpreter.
 """
 
 from __future__ import annotations

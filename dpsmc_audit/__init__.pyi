@@ -5,6 +5,10 @@ from .evidence.profiles import (
     Profile as Profile,
     privacy_profile as privacy_profile,
 )
+from .evidence.verdict import (
+    Finding as Finding,
+    Verdict as Verdict,
+)
 from .exact.averages import (
     exact_error as exact_error,
     exact_mean as exact_mean,
@@ -22,6 +26,12 @@ from .mechanisms import (
     NoNoise as NoNoise,
     Truncated as Truncated,
 )
+from .observers.audit import audit as audit
+from .observers.base import (
+    Audit as Audit,
+    Claim as Claim,
+    PairAudit as PairAudit,
+)
 from .observers.black_box import (
     BlackBoxAudit as BlackBoxAudit,
     Sampler as Sampler,
@@ -29,12 +39,12 @@ from .observers.black_box import (
     audit_mechanism as audit_mechanism,
 )
 from .observers.expected.audit import (
-    Audit as Audit,
-    audit as audit,
+    Expected as Expected,
+    ExpectedAudit as ExpectedAudit,
 )
 from .observers.informed.audit import (
+    Informed as Informed,
     InformedAudit as InformedAudit,
-    audit_informed as audit_informed,
 )
 from .observers.informed.law import (
     draw_pair as draw_pair,
@@ -45,14 +55,18 @@ from .observers.informed.sequences import (
     read_sequence as read_sequence,
 )
 from .observers.marginal.audit import (
+    Marginal as Marginal,
     MarginalAudit as MarginalAudit,
-    audit_marginal as audit_marginal,
 )
 from .observers.marginal.law import marginal_law as marginal_law
 from .runs.execution import Execution as Execution
 from .runs.files import load_results as load_results
+from .sampling.plan import Sampling as Sampling
 from .sampling.runs import draw_runs as draw_runs
-from .setting import Setting as Setting
+from .setting import (
+    Adjacent as Adjacent,
+    Setting as Setting,
+)
 from .sprt import Sprt as Sprt
 from .tasks.simulate import (
     Simulation as Simulation,

@@ -126,9 +126,10 @@ def _compute(job: _Job, config: Config, key: str) -> None:
     checkpoint = None if released or every is None else Checkpoint(folder, key, every)
     try:
         with backend.connected() as execution:
-            result = run(config, folder, replace(execution, checkpoint=checkpoint))
-        notes = warnings_for(config, result)
-        files = write_report(config, folder, result, notes, job.overrides, alone=alone)
+            result = run(config, folder, replace(execution, checkpoint=checkpoint), alone=alone)
+        notes, files = warnings_for(config, result), list[str]()
+        if config.task.name == "audit":  # a release says no more than it must, and other tasks have their tables
+            files = write_report(folder, result, notes, job.overrides)
         if not released:
             result = seal({**result, "warnings": notes}, key, files_in(folder))
         write_json(folder / RESULT, result)

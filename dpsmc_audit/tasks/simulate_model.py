@@ -187,7 +187,7 @@ def simulate_model(
     accumulate(work, lambda done: cut(runs, execution.size(BLOCK), done), total, here, "runs")
     p_phi = 1.0 - found.p_phi if negated else found.p_phi
     exact = exact_characteristics(Setting(test, mechanism, p_phi))
-    simulation = Simulation(test, mechanism, p_phi, total.tally, confidence, exact, 0.0)
+    simulation = Simulation(Setting(test, mechanism, p_phi), total.tally, confidence, exact, 0.0)
     ends = _exact_between(test, mechanism, found.p_phi_ci, negated)
     return ModelSimulation(simulation, found, ends, streams.seconds_per_sample)
 

@@ -15,7 +15,7 @@ from dpsmc_audit.exact.averages import rough_mean
 from dpsmc_audit.mechanisms import Mechanism, NoNoise
 from dpsmc_audit.numerics.ties import best_of
 from dpsmc_audit.observers.marginal.law import marginal_law
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.verify.alike import Alike
 from dpsmc_audit.verify.bound import proven_bound
@@ -119,7 +119,7 @@ def _audits(test: Sprt, mechanism: Mechanism, epsilon: float) -> dict[float, _Ca
     found: dict[float, _Case | None] = {}
     for p_phi in probabilities(test):
         try:
-            law = marginal_law(Setting(test, mechanism, p_phi), (1,))
+            law = marginal_law(Adjacent(Setting(test, mechanism, p_phi)))
         except ParameterError:
             found[p_phi] = None
             continue
