@@ -27,7 +27,6 @@ from dpsmc_audit.observers.expected.audit import Expected
 from dpsmc_audit.observers.expected.verdicts import support_gap_evidence
 from dpsmc_audit.observers.informed.law import average
 from dpsmc_audit.observers.marginal.law import Counts, count_runs
-from dpsmc_audit.runs import execution as module
 from dpsmc_audit.runs.checkpoints import Checkpoint
 from dpsmc_audit.runs.execution import AHEAD, Backend, Execution, accumulate, cut
 from dpsmc_audit.sampling.pairs import draw_excess, pair_sums
@@ -136,32 +135,33 @@ def test_processes_change_nothing() -> None:
     assert {name: str(work(way)) for name, work in WORK.items()} == EXPECTED
 
 
-@pytest.fixture
-def cluster() -> Iterator[None]:
-    """The local cluster of a test, gone after it."""
-    yield
-    module._close()
-
-
 @pytest.mark.filterwarnings("default")
-@pytest.mark.usefixtures("cluster")
 def test_a_cluster_changes_nothing_even_if_a_worker_is_killed() -> None:
     """One worker, and two of which one is killed after the first blocks of each task."""
     names = ("simulate", "pairs", "audit", "anytime")
-    one = Execution("dask", 1, block_size=300)
-    assert {name: str(WORK[name](one)) for name in names} == {name: EXPECTED[name] for name in names}
+    with Execution("dask", 1, block_size=300).connected() as one:
+        assert {name: str(WORK[name](one)) for name in names} == {name: EXPECTED[name] for name in names}
     killed: list[int] = []
 
     def kill(done: int) -> None:
         if not killed:
-            pids = module._client(None, 2).run(os.getpid)
+            pids = two.client.run(os.getpid)
             killed.append(next(iter(pids.values())))
             os.kill(killed[0], signal.SIGKILL)
 
-    two = Execution("dask", 2, block_size=90, progress=kill)
-    assert str(WORK["simulate"](two)) == EXPECTED["simulate"]
-    assert len(killed) == 1
-    assert str(WORK["pairs"](replace(two, progress=None))) == EXPECTED["pairs"]
+    with Execution("dask", 2, block_size=90).connected() as two:
+        assert str(WORK["simulate"](replace(two, progress=kill))) == EXPECTED["simulate"]
+        assert len(killed) == 1
+        assert str(WORK["pairs"](two)) == EXPECTED["pairs"]
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_cluster_that_a_task_started_itself_is_gone_after_it() -> None:
+    from distributed import Client
+
+    assert list(Execution("dask", 1).map(_sum, [(0, 3), (3, 2)])) == [3, 7]
+    with pytest.raises(ValueError, match="No client"):
+        Client.current()  # type: ignore[no-untyped-call]
 
 
 # --- interruptions --------------------------------------------------------------------------------------------------
