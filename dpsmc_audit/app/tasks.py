@@ -165,7 +165,7 @@ def _audit(config: Config, folder: Path, execution: Execution) -> dict[str, Any]
             config.epsilon,
             observer,
             entry=config.entries,
-            engine=cast(Engine, config.engine.name),
+            engine=cast("Engine", config.engine.name),
             confidence=config.confidence,
             sampling=_sampling(config, replace(execution, progress=advance)),
         )

@@ -100,7 +100,7 @@ def bounded_verdict(
     ...     tau = np.floor(10 * (q + rng.exponential(size=(3, 20_000)))).astype(int)
     ...     return tuple(Counted.of(outcome_code(part, np.zeros(20_000, int))) for part in tau)
     >>> found = bounded_verdict(Parts((counted(0), counted(1))), epsilon=1.0, delta=0.0, confidence=0.99)
-    >>> found.verdict, found.witness.name, found.epsilon_lower > 7, found.delta_lower > 0.61
+    >>> f"{found.verdict}", found.witness.name, found.epsilon_lower > 7, found.delta_lower > 0.61
     ('violated', 'tau <= 9', True, True)
     """
     whole = 1.0 - confidence

@@ -89,7 +89,7 @@ def audit(
     >>> setting = Setting(test, Exponential.private(test, epsilon=0.1), p_phi=0.84)
     >>> found = audit(setting, epsilon=0.1, observer="marginal", engine="exact")
     >>> f"{found.verdict}", found.witness.name
-    ('violated', 'tau <= 245')
+    ('violated', 'tau <= 313')
     """
     if isinstance(observer, str):
         require(observer in OBSERVERS, f"observer must be one of {', '.join(OBSERVERS)}, got {observer}")

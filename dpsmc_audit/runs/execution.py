@@ -52,11 +52,11 @@ class Execution:
 
     Examples
     --------
-    >>> from dpsmc_audit import Exponential, Setting, Sprt, simulate
+    >>> from dpsmc_audit import Exponential, Sampling, Setting, Sprt, simulate
     >>> test = Sprt(p=0.73, delta=0.03, alpha=0.05)
     >>> setting = Setting(test, Exponential.private(test, epsilon=0.05), 0.84)
     >>> two = Execution("threads", workers=2, block_size=1000)
-    >>> simulate(setting, runs=20_000, execution=two).tally == simulate(setting, runs=20_000).tally
+    >>> simulate(setting, runs=20_000, sampling=Sampling(execution=two)).tally == simulate(setting, runs=20_000).tally
     True
     """
 

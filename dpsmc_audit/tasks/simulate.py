@@ -160,7 +160,7 @@ def exact_characteristics(setting: Setting) -> Characteristics:
 
     Examples
     --------
-    >>> from dpsmc_audit.mechanisms import Exponential
+    >>> from dpsmc_audit import Exponential, Sprt
     >>> test = Sprt(p=0.73, delta=0.03, alpha=0.05)
     >>> known = exact_characteristics(Setting(test, Exponential.private(test, epsilon=0.05), 0.84))
     >>> round(known.samples.value, 2), round(known.worst.fp.value, 4)

@@ -207,7 +207,7 @@ def test_runs_that_judge_have_no_say_in_the_choice(monkeypatch: pytest.MonkeyPat
 
     def spy(family: Any, *arguments: Any) -> list[tuple[int, int]]:
         found = choose(family, *arguments)
-        seen.append([(direction, family.name(event)) for direction, event in found])
+        seen.append([(direction, family.what(event)) for direction, event in found])
         return found
 
     monkeypatch.setattr(bounds, "_chosen", spy)

@@ -116,8 +116,8 @@ def test_rare_sequences_do_not_make_false_alarms(
     law = Exponential.private(test, epsilon)
     exact = audit(Setting(test, law, p_phi), epsilon, Expected(bin_width=None), entry=entry, engine="exact")
     for seed in range(60):
-        options = {"max_steps": 10**6, "confidence": 0.99, "seed": seed}
-        found, _ = support_gap_evidence(Adjacent(Setting(test, law, p_phi), (entry,)), pairs, **options)  # type: ignore[arg-type]
+        pair, sampling = Adjacent(Setting(test, law, p_phi), (entry,)), Sampling(seed, 10**6)
+        found, _ = support_gap_evidence(pair, pairs, sampling, confidence=0.99)
         assert found.delta_lower <= exact.gap.mass + 1e-6
         assert pairs >= 200 or found.verdict == "consistent"
 
@@ -128,7 +128,7 @@ def test_the_tail_of_the_histogram_is_not_cut_off() -> None:
     found = audit(
         Setting(test, Exponential.private(test, 0.5), 0.84), 1.0, Expected(bin_width=10), entry=100, engine="exact"
     )
-    assert found.verdict in ("certified", "consistent")
+    assert found.verdict in ("certified", "undecided")
     solid = (found.histogram.p1 > 1e-7) & (found.histogram.p0 > 1e-7)
     assert np.max(np.abs(found.histogram.log_ratio[solid])) == pytest.approx(0.5, abs=0.02)
 

@@ -84,7 +84,7 @@ def test_the_order_in_which_runs_come_does_not_matter(method: Method) -> None:
         return np.sort(geometric(x, runs, rng)[0]), np.zeros(runs, int)
 
     for seed in range(10):
-        options: dict[str, Any] = {"confidence": 0.999, "runs": 3000, "seed": seed, "method": method}
+        options: dict[str, Any] = {"confidence": 0.999, "runs": 3000, "sampling": Sampling(seed=seed), "method": method}
         assert audit_mechanism(grouped, 0.0, **options).verdict == "consistent"
         assert audit_mechanism(ordered, 1.0, **options).verdict == "consistent"
     assert audit_mechanism(ordered, 0.3, **options).verdict == "violated"
@@ -182,15 +182,17 @@ def test_a_keyboard_interrupt_is_no_sampler_error() -> None:
 
 @pytest.mark.parametrize(
     ("change", "word"),
-    [({"claimed_epsilon": -1.0}, "epsilon"), ({"claimed_epsilon": math.inf}, "epsilon"),
-     ({"claimed_delta": 1.0}, "claimed_delta"), ({"confidence": 1.0}, "confidence"), ({"runs": 19}, "runs"),
+    [({"epsilon": -1.0}, "epsilon"), ({"epsilon": math.inf}, "epsilon"),
+     ({"delta": 1.0}, "claimed_delta"), ({"confidence": 1.0}, "confidence"), ({"runs": 19}, "runs"),
      ({"seed": -1}, "seed"), ({"seed": 1.5}, "seed must be a whole"), ({"runs": 1e3}, "runs must be a whole"),
-     ({"claimed_epsilon": "1"}, "epsilon must be a number"), ({"claimed_epsilon": 10**400}, "epsilon"),
+     ({"epsilon": "1"}, "epsilon must be a number"), ({"epsilon": 10**400}, "epsilon"),
      ({"method": "best"}, "method"), ({"floor": 0.0}, "floor")],
 )  # fmt: skip
 def test_impossible_requests_are_named(change: dict[str, Any], word: str) -> None:
+    options = {"epsilon": 1.0} | change
+    sampling = Sampling(seed=options.pop("seed", 1))
     with pytest.raises(ParameterError, match=word):
-        audit_mechanism(noisy, **({"claimed_epsilon": 1.0} | change))
+        audit_mechanism(noisy, **options, sampling=sampling)
 
 
 @pytest.mark.parametrize(

@@ -99,9 +99,9 @@ def test_the_chi_square_test_can_fail() -> None:
 def test_results_depend_on_the_seed_alone(seed: int, runs: int, block_size: int, kernel: Kernel) -> None:
     test = Sprt(0.73, 0.03, 0.05)
     law = Exponential.private(test, 0.1)
-    options = {"seed": seed, "max_steps": 10**6, "kernel": kernel}
-    whole = draw_runs(Setting(test, law, 0.8), runs, **options)  # type: ignore[arg-type]
-    blocks = [draw_block(Setting(test, law, 0.8), *block, **options) for block, _ in cut(runs, block_size)]  # type: ignore[arg-type]
+    setting, sampling = Setting(test, law, 0.8), Sampling(seed, 10**6)
+    whole = draw_runs(setting, runs, sampling, kernel=kernel)
+    blocks = [draw_block(setting, first, count, sampling, kernel=kernel) for (first, count), _ in cut(runs, block_size)]
     assert np.concatenate([b.tau for b in blocks]).tolist() == whole.tau.tolist()
     assert np.concatenate([b.decision for b in blocks]).tolist() == whole.decision.tolist()
 
@@ -203,5 +203,6 @@ def test_no_two_paths_share_a_stream() -> None:
 def test_impossible_requests_are_named(change: dict[str, float], word: str) -> None:
     arguments = {"p_phi": 0.84, "runs": 10, "seed": 1, "max_steps": 10} | change
     setting = Setting(Sprt(0.73, 0.01, 0.01), NoNoise(), arguments.pop("p_phi"))
+    sampling = Sampling(int(arguments.pop("seed")), int(arguments.pop("max_steps")))
     with pytest.raises(ParameterError, match=word):
-        draw_runs(setting, **arguments)  # type: ignore[arg-type]
+        draw_runs(setting, int(arguments["runs"]), sampling)

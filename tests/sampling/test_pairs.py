@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 import pytest
@@ -78,26 +77,19 @@ def test_one_pass_equals_brute_force_at_the_papers_parameters(entry: tuple[int, 
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("execution", "groups"),
     [
-        {"execution": Execution("threads", 2, block_size=4)},
-        {"groups": 7},
-        {"groups": 1, "execution": Execution("threads", 3, block_size=11)},
+        (Execution("threads", 2, block_size=4), {}),
+        (Execution(), {"groups": 7}),
+        (Execution("threads", 3, block_size=11), {"groups": 1}),
     ],
 )
-def test_sums_do_not_depend_on_threads_or_groups(options: dict[str, Any]) -> None:
+def test_sums_do_not_depend_on_threads_or_groups(execution: Execution, groups: dict[str, int]) -> None:
     test = Sprt(0.73, 0.03, 0.05)
     excess = draw_excess(Exponential.private(test, 0.1), 200, 1)
-    one = pair_sums(
-        Adjacent(Setting(test, NoNoise(), 0.8), (2,)), excess, 150, sampling=Sampling(seed=4, max_steps=10**6)
-    )
-    other = pair_sums(
-        Adjacent(Setting(test, NoNoise(), 0.8), (2,)),
-        excess,
-        150,
-        sampling=Sampling(seed=4, max_steps=10**6),
-        **options,
-    )
+    pair = Adjacent(Setting(test, NoNoise(), 0.8), (2,))
+    one = pair_sums(pair, excess, 150, Sampling(4, 10**6))
+    other = pair_sums(pair, excess, 150, Sampling(4, 10**6, execution), **groups)
     assert one.sums.sum(axis=0).tolist() == other.sums.sum(axis=0).tolist()
     assert other.sizes.sum() == 150
     assert other.steps == one.steps

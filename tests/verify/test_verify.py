@@ -330,7 +330,7 @@ def test_a_release_holds_what_may_be_released(run: Run, tmp_path: Path) -> None:
     code, out, _ = run("task=verify", *QUICK, "model=recorded", "model.path=data.csv", "hydra.run.dir=r")
     assert code == 0
     result = result_in(tmp_path)
-    assert set(result) == {"parameters", "decision", "tau", "insecure", "privacy", "noise", "provenance"}
+    assert set(result) == {"schema", "parameters", "decision", "tau", "insecure", "privacy", "noise", "provenance"}
     assert set(result["provenance"]) == {"version", "commit", "code", "python", "numpy", "numba"}
     assert set(result["parameters"]) == {
         "task", "p", "p_phi", "relation", "alpha", "alpha_fp", "alpha_fn", "delta", "epsilon", "max_steps", "mechanism",
