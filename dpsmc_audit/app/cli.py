@@ -46,9 +46,10 @@ class Interrupted(KeyboardInterrupt):
 
 def _run(config: Config, folder: Path, fingerprint: str) -> None:
     """Do the task; write result.json, last of all files; a single run prints its row."""
-    from dpsmc_audit.app.tasks import run, warnings_for
+    from dpsmc_audit.app.tasks import Audited, run
     from dpsmc_audit.report.page_audit import write_report
     from dpsmc_audit.report.tables import as_text, flatten
+    from dpsmc_audit.report.terminal import as_table
     from dpsmc_audit.runs.checkpoints import Checkpoint
     from dpsmc_audit.runs.files import RESULT, write_json
     from dpsmc_audit.runs.resume import files_in, seal
@@ -58,10 +59,11 @@ def _run(config: Config, folder: Path, fingerprint: str) -> None:
     execution, every = config.backend.execution, config.backend.checkpoint
     checkpoint = None if released or every is None else Checkpoint(folder, fingerprint, every)
     try:
-        result = run(config, folder, replace(execution, checkpoint=checkpoint), alone=not _in_sweep())
-        notes, files = warnings_for(config, result), list[str]()
-        if config.task.name == "audit":  # a release says no more than it must, and other tasks have their tables
-            files = write_report(folder, result, notes, HydraConfig.get().overrides.task)
+        done = run(config, folder, replace(execution, checkpoint=checkpoint), alone=not _in_sweep())
+        result, notes, found, files = done.as_dict(), done.notes, done.result, list[str]()
+        if isinstance(found, Audited):  # a release says no more than it must, and other tasks have their tables
+            given = HydraConfig.get().overrides.task
+            files = write_report(folder, found.audit, found.others, result, notes, given)
         if not released:
             result = seal({**result, "warnings": notes}, fingerprint, files_in(folder))
         write_json(folder / RESULT, result)
@@ -74,14 +76,7 @@ def _run(config: Config, folder: Path, fingerprint: str) -> None:
     if released:
         _show_release(config, result, folder)
     elif not _in_sweep():
-        if config.task.name == "audit":
-            from dpsmc_audit.report.terminal import as_table
-
-            print(as_table(result, files))
-        else:
-            print(as_text([flatten(result)]))
-        if "sentence" in result:
-            print(result["sentence"])
+        print(as_table(found.audit, files) if isinstance(found, Audited) else as_text([flatten(result)]))
         print(f"result in {folder}")
 
 

@@ -39,16 +39,23 @@ PUBLIC = ("p", "relation", "alpha", "alpha_fp", "alpha_fn", "delta", "epsilon", 
 """Keys that a release repeats."""
 MOST = 10**15
 """Runs, pairs, draws: a number that no machine will come to the end of."""
-NOTIONS = ("expected", "marginal", "informed")
+NOTIONS = ("expected", "marginal", "informed", "python")
 TRACE_RUNS, ESTIMATE_RUNS = 100, 40_000
 """Runs of Table 1 where traces are simulated, and samples of an estimate, if not told otherwise."""
 
 
 @dataclass
 class Named:
-    """A config group of which only the choice matters."""
+    """A task or an observer: its name, or with the name python the user's own code as package.module:name."""
 
     name: str = ""
+    target: str | None = None
+
+    def check(self, group: str) -> None:
+        """Raise `ParameterError` for a target that is missing or has no meaning."""
+        own = self.name == "python"
+        require(not own or self.target is not None, f"{group}=python needs {group}.target=package.module:name")
+        require(own or self.target is None, f"{group}.target is for {group}=python, got {group}={self.name}")
 
 
 @dataclass
@@ -139,6 +146,8 @@ class Config:
 
     def check(self) -> None:
         """Raise `ParameterError` for any value that no task can work with."""
+        self.task.check("task")
+        self.notion.check("notion")
         self._check_common()
         if self.sampler is None:
             self._check_barrier()
@@ -270,6 +279,7 @@ class Config:
 
         files = {"sequence": self.sequence, "formula_file": self.formula_file, "model_path": self.model.path}
         modules = {"sampler": self.sampler, "model_target": self.model.target}
+        modules |= {"task_target": self.task.target, "notion_target": self.notion.target}
         found = {name: Path(path) for name, path in files.items() if path is not None}
         digests = {name: content_of(path) for name, path in found.items()}
         digests |= {name: module_content(target) for name, target in modules.items() if target is not None}
@@ -287,6 +297,8 @@ class Config:
             values["distribution"] = self.mechanism.distribution
             values["arguments"] = self.mechanism.numbers
         values |= {f"model_{name}": value for name, value in self.model.given.items() if name != "order"}
+        given = {"task_target": self.task.target, "notion_target": self.notion.target}
+        values |= {name: target for name, target in given.items() if target is not None}
         for group in ("task", "mechanism", "notion", "model"):
             values[group] = values[group]["name"]
         values["engine"], values["kernel"] = self.engine.name, self.engine.kernel

@@ -130,7 +130,7 @@ def _write(folder: Path, study: str | None, rows: list[dict[str, Any]], drawn: b
         write_text(folder / "table.tex", as_latex(rows))
         return
     others = varying(rows)
-    task = CSV_COLUMNS[rows[0]["task"]]
+    task = CSV_COLUMNS.get(rows[0]["task"], tuple(rows[0]))
     modelled = rows[0]["task"] == "simulate" and rows[0].get("model") != "bernoulli"
     extra = [*(MODEL_COLUMNS if modelled else ()), *(PAPER_COLUMNS if study == "table1" else ())]
     names = dict.fromkeys([*others, *PARAMETERS, *task, *extra])
@@ -139,7 +139,7 @@ def _write(folder: Path, study: str | None, rows: list[dict[str, Any]], drawn: b
     write_text(folder / "timing.csv", as_csv(rows, [*others, *times]))
     write_text(folder / "table.md", as_markdown(rows))
     write_text(folder / "table.tex", as_latex(rows))
-    if drawn and study != "table1" and len(rows) > 1 and rows[0]["task"] != "estimate":
+    if drawn and study != "table1" and len(rows) > 1 and rows[0]["task"] in ("audit", "simulate"):
         from dpsmc_audit.report.figures import save, sweep_figure
 
         swept = [name for name in (*PARAMETERS, "entry", *others) if len({str(row[name]) for row in rows}) > 1]

@@ -364,7 +364,7 @@ class ExpectedWords(Words):
                 " confidence level: the probabilities of tails are off by at most a share of about"
                 f" {audit.numerical_error:.1g}.",
                 "An average as near to the edge of a bin as it is uncertain may lie on either side. So every"
-                " probability has a lower and an upper end, and a bin counts as outside or inside only if both ends are.",
+                " probability has a lower and an upper end, and a bin counts as outside or inside only if both are.",
                 f"{held}A certificate is about unions of these bins. Finer bins may tell more.",
             ]
         made = [

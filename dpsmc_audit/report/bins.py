@@ -150,7 +150,7 @@ def _of_shares(h: Histogram | JointHistogram, kept: IntArray, what: str, notes: 
 
 
 def _ratio(one: float, zero: float) -> float:
-    return float(log_ratio(np.float64(one), np.float64(zero)))
+    return float(log_ratio(np.array(one), np.array(zero)))
 
 
 def _middle(tau: IntArray, share: FloatArray) -> tuple[int, int, int]:
@@ -165,17 +165,17 @@ def _of_runs(h: black_box.Histogram, audit: Audit) -> Bins:
     runs, epsilon, tail = int(h.runs_1.sum()), audit.claim.epsilon, 0.25 * (1.0 - audit.claim.confidence)
     first, last, width = _middle(h.tau, (h.runs_1 + h.runs_0) / (2.0 * runs))
     inside = (h.tau >= first) & (h.tau <= last)
-    one, zero = (np.bincount((h.tau[inside] - first) // width, n[inside]).astype(np.int64) for n in (h.runs_1, h.runs_0))
-    ratio = log_ratio(one, zero)
+    place = (h.tau[inside] - first) // width
+    one, zero = (np.bincount(place, n[inside]).astype(np.int64) for n in (h.runs_1, h.runs_0))
+    ratio = log_ratio(one / runs, zero / runs)
     low = log_ratio(lower_ends(one, runs, tail), upper_ends(zero, runs, tail))
     high = log_ratio(upper_ends(one, runs, tail), lower_ends(zero, runs, tail))
     bins = []
     for k in np.flatnonzero(one + zero).tolist():
         start, far = first + k * width - 0.5, bool(abs(ratio[k]) > epsilon)
         sure = bool(low[k] > epsilon or high[k] < -epsilon)
-        shares = (float(n[k]) / runs for n in (one, zero))
-        ends = (float(x[k]) for x in (ratio, low, high))
-        bins.append(Bin(start, start + width, *shares, *ends, outside=far, sure=far and sure))
+        p, q, r, a, b = (float(x[k]) for x in (one / runs, zero / runs, ratio, low, high))
+        bins.append(Bin(start, start + width, p, q, r, a, b, outside=far, sure=far and sure))
     rest = [int(n[~inside].sum()) for n in (h.runs_1, h.runs_0)]
     notes = (f"Beyond the picture: {rest[0]} runs with x = 1, {rest[1]} with x = 0.",) if sum(rest) else ()
     return Bins(tuple(bins), "tau, whatever was decided", notes, sampled=True)
@@ -185,8 +185,7 @@ def _of_outcomes(h: OutcomeHistogram) -> Bins:
     """Informed: the outcomes of one sequence, joined in bins; outside is a part of each bin."""
     ended, notes, bins = h.decision != "running", [], []
     if max(h.p1[~ended].sum(), h.p0[~ended].sum()) > 1e-9:
-        one, zero = (brief(float(p[~ended].sum())) for p in (h.p1, h.p0))
-        notes.append(f"Runs that outlast the sequence: {one} (x = 1), {zero} (x = 0).")
+        notes.append(f"Runs that outlast the sequence: {_shares(h.p1[~ended], h.p0[~ended])}")
     if ended.any():
         both = (h.p1 + h.p0)[ended]
         first, last, width = _middle(h.tau[ended], both / max(float(both.sum()), 1e-300))

@@ -122,7 +122,8 @@ def _two_histograms(axes: Axes, bins: Bins, epsilon: float) -> None:
     (zero, edges), (one, _) = (_stairs(bins, _column(bins, name)) for name in ("zero", "one"))
     axes.stairs(zero, edges, fill=True, color=BLUE, label="$x=0$")
     axes.stairs(one, edges, color=RED, linewidth=1.5, label="$x=1$")
-    for bound, label in ((1.0 / factor(epsilon), r"tolerance $e^{\pm\varepsilon}$ times $x=1$"), (factor(epsilon), None)):
+    tolerance, times = r"tolerance $e^{\pm\varepsilon}$ times $x=1$", factor(epsilon)
+    for bound, label in ((1.0 / times, tolerance), (times, None)):
         axes.stairs(one * bound, edges, color=GREEN, linestyle="--", linewidth=1.0, label=label)
     axes.set_ylim(0.0, 1.15 * max(one.max(), zero.max()))
     axes.set_ylabel(f"probability per bin of {edges[1] - edges[0]:g}")
@@ -138,8 +139,8 @@ def _ratios(axes: Axes, bins: Bins, audit: Audit) -> None:
         axes.axhspan(-2 * epsilon, 2 * epsilon, color="0.93", label=r"$\pm 2\varepsilon$ (the paper's theorem)")
     axes.axhspan(-epsilon, epsilon, color="0.82", label=r"$\pm\varepsilon$ (claimed)")
     if bins.sampled:
-        ends = (np.clip(_column(bins, name), -limit, limit) for name in ("low", "high"))
-        axes.vlines(middle, *(np.where(np.isfinite(ratio), end, math.nan) for end in ends), color="black", lw=0.7)
+        low, high = (np.clip(_column(bins, name), -limit, limit) for name in ("low", "high"))
+        axes.vlines(middle, np.where(np.isfinite(ratio), low, math.nan), high, color="black", lw=0.7)
         label = f"sampled, {100 * audit.claim.confidence:g} % interval of each bin"
         _points(axes, middle, ratio, limit, label, marker="o", ls="", ms=3, color="black")
         _points(axes, middle, exact, limit, "exact", marker="x", ls="", ms=4, color=RED)
