@@ -116,8 +116,10 @@ def _run(job: _Job, config: Config) -> None:
 
 def _compute(job: _Job, config: Config, key: str) -> None:
     """Run the task and write result.json, the last of its files. A single run prints its result."""
-    from dpsmc_audit.app.tasks import run, warnings_for
+    from dpsmc_audit.app.tasks import Audited, run
     from dpsmc_audit.report.page_audit import write_report
+    from dpsmc_audit.report.tables import as_text, flatten
+    from dpsmc_audit.report.terminal import as_table
 
     folder, released, every = job.folder, config.task.name == "verify", config.backend.checkpoint
     alone = job.sweep is None
@@ -126,10 +128,10 @@ def _compute(job: _Job, config: Config, key: str) -> None:
     checkpoint = None if released or every is None else Checkpoint(folder, key, every)
     try:
         with backend.connected() as execution:
-            result = run(config, folder, replace(execution, checkpoint=checkpoint), alone=alone)
-        notes, files = warnings_for(config, result), list[str]()
-        if config.task.name == "audit":  # a release says no more than it must, and other tasks have their tables
-            files = write_report(folder, result, notes, job.overrides)
+            done = run(config, folder, replace(execution, checkpoint=checkpoint), alone=alone)
+        result, notes, found, files = done.as_dict(), done.notes, done.result, list[str]()
+        if isinstance(found, Audited):  # a release says no more than it must, and other tasks have their tables
+            files = write_report(folder, found.audit, found.others, result, notes, job.overrides)
         if not released:
             result = seal({**result, "warnings": notes}, key, files_in(folder))
         write_json(folder / RESULT, result)
@@ -141,7 +143,8 @@ def _compute(job: _Job, config: Config, key: str) -> None:
     if released:
         _print_release(config, result, folder)
     elif alone:
-        _print_result(config, result, files, folder)
+        print(as_table(found.audit, files) if isinstance(found, Audited) else as_text([flatten(result)]))
+        print(f"result in {folder}")
 
 
 def _kept(checkpoint: Checkpoint | None) -> str:
@@ -150,17 +153,6 @@ def _kept(checkpoint: Checkpoint | None) -> str:
         return "nothing was kept"
     kept = ", ".join(f"{done} {stage}" for stage, done in checkpoint.kept.items())
     return f"kept {kept}; go on with the same command and hydra.run.dir={near(checkpoint.folder)}"
-
-
-def _print_result(config: Config, result: dict[str, Any], files: list[str], folder: Path) -> None:
-    """Print the row of a single run, or the verdict of an audit."""
-    from dpsmc_audit.report.tables import as_text, flatten
-    from dpsmc_audit.report.terminal import as_table
-
-    print(as_table(result, files) if config.task.name == "audit" else as_text([flatten(result)]))
-    if "sentence" in result:
-        print(result["sentence"])
-    print(f"result in {folder}")
 
 
 def _print_release(config: Config, release: dict[str, Any], folder: Path) -> None:

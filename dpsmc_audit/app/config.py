@@ -37,14 +37,21 @@ SAMPLER_KEYS = ("sampler", "epsilon", "claimed_delta", "confidence", "runs", "se
 """The keys that an audit of a user's sampler reads."""
 PUBLIC = ("p", "relation", "alpha", "alpha_fp", "alpha_fn", "delta", "epsilon", "max_steps", "p_phi")
 """The keys that a release repeats."""
-NOTIONS = ("expected", "marginal", "informed")
+NOTIONS = ("expected", "marginal", "informed", "python")
 
 
 @dataclass
 class Named:
-    """A config group of which only the choice matters."""
+    """A task or an observer: its name, or with the name python the user's own code as package.module:name."""
 
     name: str = ""
+    target: str | None = None
+
+    def check(self, group: str) -> None:
+        """Raise `ParameterError` for a target that is missing or has no meaning."""
+        own = self.name == "python"
+        require(not own or self.target is not None, f"{group}=python needs {group}.target=package.module:name")
+        require(own or self.target is None, f"{group}.target is for {group}=python, got {group}={self.name}")
 
 
 @dataclass
@@ -151,6 +158,8 @@ class Config:
         ParameterError
             For a value that no task can work with.
         """
+        self.task.check("task")
+        self.notion.check("notion")
         self._check_common()
         if self.sampler is None:
             self._check_barrier()
@@ -288,6 +297,8 @@ class Config:
             "sampler": self.sampler,
             "model_target": self.model.target,
             "mechanism_target": self.mechanism.target,
+            "task_target": self.task.target,
+            "notion_target": self.notion.target,
         }
         found = {name: content_of(Path(path)) for name, path in files.items() if path is not None}
         found |= {name: module_content(target) for name, target in modules.items() if target is not None}
@@ -315,6 +326,8 @@ class Config:
             public |= order | self.mechanism.given
             del names["notion"]
             return {name: values[name] for name in PUBLIC} | names | public
+        targets = {"task_target": self.task.target, "notion_target": self.notion.target}
+        given |= {name: target for name, target in targets.items() if target is not None}
         for name in ("study", "sampler", "claimed_delta", "insecure", "backend"):
             del values[name]
         return (

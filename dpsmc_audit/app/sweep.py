@@ -164,12 +164,12 @@ def _write(folder: Path, study: str | None, rows: Rows, drawn: bool) -> None:
         return
     task, others, published = rows[0]["task"], tables.varying(rows), study == "table1"
     modelled = task == "simulate" and rows[0].get("model") != "bernoulli"
-    names = [*others, *tables.PARAMETERS, *tables.CSV_COLUMNS[task]]
+    names = [*others, *tables.PARAMETERS, *tables.CSV_COLUMNS.get(task, tuple(rows[0]))]
     names += [*(tables.MODEL_COLUMNS if modelled else ()), *(tables.PAPER_COLUMNS if published else ())]
     times = [*others, *tables.TIMING_COLUMNS, *(tables.PAPER_TIMES if published and modelled else ())]
     write_text(folder / "table.csv", tables.as_csv(rows, list(dict.fromkeys(names))))
     write_text(folder / "timing.csv", tables.as_csv(rows, times))
-    if drawn and not published and len(rows) > 1 and task != "estimate":
+    if drawn and not published and len(rows) > 1 and task in ("audit", "simulate"):
         from dpsmc_audit.report.figures import save, sweep_figure
 
         count = {name: len({str(row[name]) for row in rows}) for name in (*tables.PARAMETERS, "entry", *others)}

@@ -45,20 +45,6 @@ class Detectable:
     delta: float | None
     by_probability: dict[float, float | None] = field(default_factory=dict)
 
-    @property
-    def sentence(self) -> str:
-        """For a reader in a hurry: at the asked probability, else at the smallest one at which anything shows."""
-        known = {self.probability: self.epsilon, **self.by_probability}
-        seen = {p: x for p, x in known.items() if x is not None}
-        if seen:
-            p = self.probability if self.epsilon is not None else min(seen)
-            what = f"an epsilon of {seen[p]:.3g} on an event of probability {p:g}"
-        elif self.delta is not None:
-            what = f"an event of probability {self.delta:.3g} that the other member never meets"
-        else:
-            return "so few runs could have shown nothing"
-        return f"{what} would have shown, if it is one that is looked at (a tail of tau, a bin, with or without o)"
-
     def as_dict(self) -> dict[str, Any]:
         """As ``result.json`` has it."""
         return {

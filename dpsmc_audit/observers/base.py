@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from dpsmc_audit.errors import require
 from dpsmc_audit.evidence.intervals import check_confidence, percent
 from dpsmc_audit.evidence.profiles import Leakage, check_floor, epsilon_grid
-from dpsmc_audit.evidence.verdict import Finding, Verdict, rounded_up
+from dpsmc_audit.evidence.verdict import Finding, Verdict
 from dpsmc_audit.evidence.witness import Event
+from dpsmc_audit.observers.words import Words
 from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.setting import Adjacent
 
-__all__ = ["Audit", "Claim", "Engine", "Observer", "PairAudit", "Resolution", "undecided"]
+__all__ = ["Audit", "Claim", "Engine", "Observer", "PairAudit", "Resolution"]
 
 Engine = Literal["monte_carlo", "exact"]
 FloatArray = NDArray[np.float64]
@@ -121,6 +122,7 @@ class Audit:
     """
 
     observer: ClassVar[str]
+    prose: ClassVar[type[Words]] = Words
     claim: Claim
     finding: Finding
     histogram: Any
@@ -157,9 +159,14 @@ class Audit:
         return self.claim.engine != "exact"
 
     @property
+    def words(self) -> Words:
+        """The texts of a report about this audit."""
+        return self.prose(self)
+
+    @property
     def sentence(self) -> str:
         """The verdict in one sentence."""
-        raise NotImplementedError
+        return self.words.sentence
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of ``result.json`` without parameters."""
@@ -211,15 +218,3 @@ class PairAudit(Audit):
             "unfinished": self.unfinished,
             "steps": self.steps,
         }
-
-
-def undecided(delta_upper: float | None, claim: str) -> str:
-    """Say what is known where the numerical error leaves a verdict open.
-
-    Examples
-    --------
-    >>> undecided(3e-13, "the claimed epsilon = 1")
-    'the claimed epsilon = 1 holds with a delta of 3e-13; the numerical error leaves open whether with a smaller one'
-    """
-    least = rounded_up(1.0 if delta_upper is None else delta_upper)
-    return f"{claim} holds with a delta of {least}; the numerical error leaves open whether with a smaller one"

@@ -24,6 +24,7 @@ from dpsmc_audit.evidence.intervals import check_confidence
 from dpsmc_audit.evidence.profiles import check_floor
 from dpsmc_audit.evidence.verdict import METHODS, Method
 from dpsmc_audit.observers.base import Audit, Claim
+from dpsmc_audit.observers.words import BlackBoxWords, Words
 from dpsmc_audit.runs.execution import AHEAD, accumulate
 from dpsmc_audit.sampling.plan import USUAL, Sampling
 from dpsmc_audit.sampling.runs import check_seed
@@ -90,26 +91,11 @@ class BlackBoxAudit(Audit):
     """
 
     observer: ClassVar[str] = "black_box"
+    prose: ClassVar[type[Words]] = BlackBoxWords
     histogram: Histogram
     name: str
     method: Method
     runs: int
-
-    @property
-    def sentence(self) -> str:
-        """The verdict in one sentence."""
-        how, found, claim = f"{self.claim.how} with {self.runs} runs of either member", self.finding, self.claim.text
-        if found.witness is None:
-            assert found.could is not None
-            return f"consistent with {claim}: no violation found {how}; {found.could.sentence}"
-        bounds = ""
-        if self.method != "anytime":
-            bounds = (
-                f": epsilon is at least {found.epsilon_lower:.4g} (with delta = {self.claim.delta:g}),"
-                f" or delta at least {found.delta_lower:.4g} (with epsilon = {self.claim.epsilon:g})"
-            )
-        event = f"{found.witness.name}: {found.witness.p1:.4g} for x = 1, {found.witness.p0:.4g} for x = 0"
-        return f"violated: {claim} does not hold {how}{bounds}. Witness: {event}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of ``result.json`` without parameters."""

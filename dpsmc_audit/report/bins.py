@@ -1,37 +1,47 @@
-"""The bins of a report's histogram, read from histogram.csv: few enough to be drawn, each with its sentence."""
+"""The bins of a report's histogram: few enough to be drawn, each with its probabilities and their ratio."""
 
 from __future__ import annotations
 
-import csv
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsmc_audit.evidence.intervals import lower_ends, upper_ends
 from dpsmc_audit.numerics.ties import ranked
-from dpsmc_audit.report.svg import brief
+from dpsmc_audit.observers import black_box
+from dpsmc_audit.observers.base import Audit
+from dpsmc_audit.observers.expected.verdicts import Histogram, log_ratio
+from dpsmc_audit.observers.informed.audit import OutcomeHistogram
+from dpsmc_audit.observers.marginal.audit import JointHistogram
+from dpsmc_audit.observers.words import brief
 
-__all__ = ["Bin", "Bins", "read_bins", "read_columns"]
+__all__ = ["Bin", "Bins", "bins_of", "ratio_limit"]
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 MOST = 100
 """So many bins are drawn: finer ones are joined."""
 
-_UNFINISHED = 1e-2
-"""The picture ends where less than this is left, of both members together."""
-
 
 @dataclass(frozen=True)
 class Bin:
-    """Probabilities of both members; `marked` are the parts of them outside the tolerance.
+    """One bin of a picture.
 
-    `ratio` is ln(one / zero), with its interval and exact value, nan where there is none. `sure` means outside with
-    the whole interval.
+    Parameters
+    ----------
+    lo, hi : float
+        Where it lies.
+    one, zero : float
+        Its probability with x = 1 and with x = 0.
+    ratio, low, high, exact : float
+        ``ln(one / zero)``, its interval and its exact value; nan where there is none.
+    outside, sure : bool
+        Whether the ratio is beyond the claim, and whether the whole interval is.
+    marked : tuple of float
+        The parts of both probabilities that are outside the tolerance.
     """
 
     lo: float
@@ -39,17 +49,31 @@ class Bin:
     one: float
     zero: float
     ratio: float
-    low: float
-    high: float
-    exact: float
-    outside: bool
-    sure: bool
+    low: float = math.nan
+    high: float = math.nan
+    exact: float = math.nan
+    outside: bool = False
+    sure: bool = False
     marked: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True)
 class Bins:
-    """What is drawn, and in words what is not."""
+    """What is drawn, and in words what is not.
+
+    Parameters
+    ----------
+    bins : tuple of Bin
+        In order; empty ones may be missing.
+    what : str
+        What the bins are of.
+    notes : tuple of str
+        What is not drawn.
+    mirrored : bool
+        Whether one member is drawn up and the other down, instead of a panel of ratios.
+    sampled : bool
+        Whether the probabilities are shares of runs.
+    """
 
     bins: tuple[Bin, ...]
     what: str
@@ -58,151 +82,144 @@ class Bins:
     sampled: bool = False
 
 
-def read_columns(path: Path) -> dict[str, list[str]]:
-    """A CSV file by column."""
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.reader(file))
-    return {name: [row[k] for row in rows[1:]] for k, name in enumerate(rows[0])}
+def bins_of(audit: Audit) -> Bins | None:
+    """Join the histogram of an audit to bins that can be drawn.
+
+    Parameters
+    ----------
+    audit : Audit
+        Of any observer.
+
+    Returns
+    -------
+    Bins or None
+        None for a histogram of a kind that the package does not know.
+    """
+    match audit.histogram:
+        case JointHistogram():
+            return _of_decisions(audit.histogram, audit)
+        case Histogram():
+            return _of_shares(audit.histogram, np.arange(audit.histogram.lo.size), "average running time", [], audit)
+        case OutcomeHistogram():
+            return _of_outcomes(audit.histogram)
+        case black_box.Histogram():
+            return _of_runs(audit.histogram, audit)
+    return None
 
 
-def _floats(values: Sequence[str]) -> FloatArray:
-    return np.array([float(value) if value else math.nan for value in values])
+def _of_decisions(h: JointHistogram, audit: Audit) -> Bins:
+    """The more frequent decision; the others are named."""
+    names = sorted(set(h.decision.tolist()))
+    names = [names[k] for k in ranked([float((h.p1 + h.p0)[h.decision == name].sum()) for name in names])]
+    notes = [
+        f"Decision {name}, not drawn: {_shares(h.p1[h.decision == name], h.p0[h.decision == name])}"
+        for name in names[1:]
+    ]
+    kept = np.flatnonzero(h.decision == names[0])
+    return _of_shares(h, kept, f"running time tau, decision {names[0]}", notes, audit)
 
 
-def read_bins(folder: Path, result: dict[str, Any]) -> Bins:
-    """From the histogram of any audit."""
-    columns = read_columns(folder / "histogram.csv")
-    epsilon, confidence = float(result["parameters"]["epsilon"]), float(result["parameters"]["confidence"])
-    if "runs_1" in columns:
-        return _of_runs(columns, epsilon, confidence, int(result["runs_used"]))
-    if "tau" in columns:
-        return _of_outcomes(columns)
-    return _of_shares(columns, epsilon, sampled=result["parameters"]["engine"] != "exact")
+def _shares(one: FloatArray, zero: FloatArray) -> str:
+    return f"probability {brief(float(one.sum()))} (x = 1), {brief(float(zero.sum()))} (x = 0)."
 
 
-def _grouped(lo: FloatArray, hi: FloatArray) -> tuple[float, NDArray[np.int64]]:
-    """A width with which all bins are at most `MOST`, and the place of each."""
-    width, first = float(hi[0] - lo[0]), float(lo.min())
-    many = round((float(hi.max()) - first) / width)
-    width *= max(1, math.ceil(many / MOST))
-    return width, ((lo - first) // width).astype(np.int64)
+def _of_shares(h: Histogram | JointHistogram, kept: IntArray, what: str, notes: list[str], audit: Audit) -> Bins:
+    """Bins of equal width, as far as they hold all but a hundredth of both members together."""
+    order = kept[np.isfinite(h.hi[kept])]
+    left = np.cumsum((h.p1 + h.p0)[order][::-1])[::-1]
+    shown = order[left > 1e-2] if np.any(left > 1e-2) else order
+    if shown.size < order.size:
+        beyond = np.setdiff1d(order, shown)
+        notes.append(f"Beyond the picture: {_shares(h.p1[beyond], h.p0[beyond])}")
+    lo, epsilon, width = h.lo[shown], audit.claim.epsilon, float(h.hi[shown[0]] - h.lo[shown[0]])
+    joined = max(1, math.ceil(round((float(h.hi[shown].max()) - float(lo.min())) / width) / MOST))
+    width, first = width * joined, float(lo.min())
+    if joined > 1:
+        notes.append(f"Bins are joined to a width of {width:g} for the picture; histogram.csv has them all.")
+    place, bins = ((lo - first) // width).astype(np.int64), []
+    for k in np.unique(place).tolist():
+        mine = shown[place == k]
+        one, zero = float(h.p1[mine].sum()), float(h.p0[mine].sum())
+        known = (h.log_ratio_low, h.log_ratio_high, h.exact_log_ratio)
+        low, high, exact = (float(column[mine[0]]) if joined == 1 else math.nan for column in known)
+        far = bool(h.outside[mine].any())
+        sure = far and (low > epsilon or high < -epsilon)
+        start = first + k * width
+        bins.append(Bin(start, start + width, one, zero, _ratio(one, zero), low, high, exact, far, sure))
+    return Bins(tuple(bins), f"{what} (samples drawn)", tuple(notes), sampled=audit.sampled)
 
 
 def _ratio(one: float, zero: float) -> float:
-    if one <= 0.0 and zero <= 0.0:
-        return math.nan
-    return math.copysign(math.inf, one - zero) if min(one, zero) <= 0.0 else math.log(one / zero)
+    return float(log_ratio(np.array(one), np.array(zero)))
 
 
-def _of_shares(columns: dict[str, list[str]], epsilon: float, *, sampled: bool) -> Bins:
-    """Expected and marginal: bins with shares; of the marginal one the more frequent decision."""
-    number = {name: _floats(values) for name, values in columns.items() if name not in ("decision", "outside")}
-    lo, hi, one, zero = (number[name] for name in ("lo", "hi", "p1", "p0"))
-    outside = np.array([value == "True" for value in columns["outside"]])
-    notes: list[str] = []
-    what, kept = "average running time", np.ones(lo.size, bool)
-    if "decision" in columns:
-        decision = np.array(columns["decision"])
-        names = sorted(set(columns["decision"]))
-        names = [names[k] for k in ranked([float((one + zero)[decision == name].sum()) for name in names])]
-        what, kept = f"running time tau, decision {names[0]}", decision == names[0]
-        for name in names[1:]:
-            shares = (brief(float(p[decision == name].sum())) for p in (one, zero))
-            notes.append("Decision {}, not drawn: probability {} (x = 1), {} (x = 0).".format(name, *shares))
-    order = np.flatnonzero(kept & np.isfinite(hi))
-    left = np.cumsum((one + zero)[order][::-1])[::-1]
-    shown = order[left > _UNFINISHED]
-    if not shown.size:
-        shown = order
-    if shown.size < order.size:
-        beyond = np.setdiff1d(order, shown)
-        rest = (brief(float(p[beyond].sum())) for p in (one, zero))
-        notes.append("Beyond the picture: probability {} (x = 1), {} (x = 0).".format(*rest))
-    width, place = _grouped(lo[shown], hi[shown])
-    single = width == float(hi[shown[0]] - lo[shown[0]])
-    if not single:
-        notes.append(f"Bins are joined to a width of {width:g} for the picture; histogram.csv has them all.")
-    bins = []
-    for k in np.unique(place).tolist():
-        mine = shown[place == k]
-        p, q = float(one[mine].sum()), float(zero[mine].sum())
-        low, high, exact = (
-            float(number[name][mine[0]]) if single else math.nan
-            for name in ("log_ratio_low", "log_ratio_high", "exact_log_ratio")
-        )
-        start = float(lo[shown].min()) + k * width
-        far = bool(outside[mine].any())
-        sure = far and (low > epsilon or high < -epsilon)
-        bins.append(Bin(start, start + width, p, q, _ratio(p, q), low, high, exact, far, sure))
-    return Bins(tuple(bins), f"{what} (samples drawn)", tuple(notes), sampled=sampled)
+def _middle(tau: IntArray, share: FloatArray) -> tuple[int, int, int]:
+    """Where all but one part in two thousand at each end lie, and the width of the bins."""
+    ends = (min(int(np.searchsorted(np.cumsum(share), u)), tau.size - 1) for u in (5e-4, 1.0 - 5e-4))
+    low, high = (int(tau[k]) for k in ends)
+    return low, high, max(1, math.ceil((high - low + 1) / MOST))
 
 
-def _of_runs(columns: dict[str, list[str]], epsilon: float, confidence: float, runs: int) -> Bins:
+def _of_runs(h: black_box.Histogram, audit: Audit) -> Bins:
     """A user's mechanism: counts of tau whatever was decided, with Clopper-Pearson ends of each bin."""
-    from dpsmc_audit.evidence.intervals import lower_ends, upper_ends
-
-    tau, one, zero = (np.array([int(x) for x in columns[name]], np.int64) for name in ("tau", "runs_1", "runs_0"))
-    low, high = _middle(tau, (one + zero) / (2.0 * runs))
-    width = max(1, math.ceil((high - low + 1) / MOST))
-    inside = (tau >= low) & (tau <= high)
-    size = (high - low) // width + 1
-    counts = [np.bincount((tau[inside] - low) // width, n[inside], size).astype(np.int64) for n in (one, zero)]
-    tail = 0.25 * (1.0 - confidence)
-    with np.errstate(divide="ignore"):
-        (low_1, high_1), (low_0, high_0) = (
-            (np.log(lower_ends(n, runs, tail)), np.log(upper_ends(n, runs, tail))) for n in counts
-        )
+    runs, epsilon, tail = int(h.runs_1.sum()), audit.claim.epsilon, 0.25 * (1.0 - audit.claim.confidence)
+    first, last, width = _middle(h.tau, (h.runs_1 + h.runs_0) / (2.0 * runs))
+    inside = (h.tau >= first) & (h.tau <= last)
+    place = (h.tau[inside] - first) // width
+    one, zero = (np.bincount(place, n[inside]).astype(np.int64) for n in (h.runs_1, h.runs_0))
+    ratio = log_ratio(one / runs, zero / runs)
+    low = log_ratio(lower_ends(one, runs, tail), upper_ends(zero, runs, tail))
+    high = log_ratio(upper_ends(one, runs, tail), lower_ends(zero, runs, tail))
     bins = []
-    for k in range(size):
-        a, b = (int(n[k]) for n in counts)
-        if a + b == 0:
-            continue
-        ratio, start = _ratio(a, b), float(low + k * width) - 0.5
-        ends = float(low_1[k] - high_0[k]), float(high_1[k] - low_0[k])
-        far = abs(ratio) > epsilon
-        sure = far and (ends[0] > epsilon or ends[1] < -epsilon)
-        bins.append(Bin(start, start + width, a / runs, b / runs, ratio, *ends, math.nan, far, sure))
-    rest = [int(n[~inside].sum()) for n in (one, zero)]
+    for k in np.flatnonzero(one + zero).tolist():
+        start, far = first + k * width - 0.5, bool(abs(ratio[k]) > epsilon)
+        sure = bool(low[k] > epsilon or high[k] < -epsilon)
+        p, q, r, a, b = (float(x[k]) for x in (one / runs, zero / runs, ratio, low, high))
+        bins.append(Bin(start, start + width, p, q, r, a, b, outside=far, sure=far and sure))
+    rest = [int(n[~inside].sum()) for n in (h.runs_1, h.runs_0)]
     notes = (f"Beyond the picture: {rest[0]} runs with x = 1, {rest[1]} with x = 0.",) if sum(rest) else ()
     return Bins(tuple(bins), "tau, whatever was decided", notes, sampled=True)
 
 
-def _middle(tau: NDArray[np.int64], share: FloatArray) -> tuple[int, int]:
-    """Where all but one part in two thousand at either end lie."""
-    below = np.cumsum(share)
-    ends = (min(int(np.searchsorted(below, u)), tau.size - 1) for u in (5e-4, 1.0 - 5e-4))
-    low, high = (int(tau[k]) for k in ends)
-    return low, high
-
-
-def _of_outcomes(columns: dict[str, list[str]]) -> Bins:
+def _of_outcomes(h: OutcomeHistogram) -> Bins:
     """Informed: the outcomes of one sequence, joined in bins; outside is a part of each bin."""
-    finished = np.array([name != "running" for name in columns["decision"]])
-    tau, one, zero = (_floats(columns[name]) for name in ("tau", "p1", "p0"))
-    outside = np.array([value == "True" for value in columns["outside"]])
-    notes = []
-    if not finished.all():
-        running = [float(p[~finished].sum()) for p in (one, zero)]
-        if max(running) > 1e-9:
-            notes.append(f"Runs that outlast the sequence: {brief(running[0])} (x = 1), {brief(running[1])} (x = 0).")
-    if not finished.any():
-        return Bins((), "running time tau (samples drawn)", tuple(notes), mirrored=True)
-    whole = finished.copy()
-    total = float((one + zero)[whole].sum())
-    order = np.flatnonzero(whole)
-    low, high = _middle(tau[order].astype(np.int64), (one + zero)[order] / max(total, 1e-300))
-    width = max(1, math.ceil((high - low + 1) / MOST))
-    kept = whole & (tau >= low) & (tau <= high)
-    rest = [float(p[whole & ~kept].sum()) for p in (one, zero)]
-    if max(rest) > 1e-9:
-        notes.append(f"Beyond the picture: probability {brief(rest[0])} (x = 1), {brief(rest[1])} (x = 0).")
-    place = ((tau - low) // width).astype(np.int64)
-    bins = []
-    for k in np.unique(place[kept]).tolist():
-        mine = kept & (place == k)
-        p, q = float(one[mine].sum()), float(zero[mine].sum())
-        marked = (float(one[mine & outside].sum()), float(zero[mine & outside].sum()))
-        start = low + k * width - 0.5
-        none = (math.nan, math.nan, math.nan)
-        bins.append(Bin(start, start + width, p, q, _ratio(p, q), *none, bool(outside[mine].any()), False, marked))
+    ended, notes, bins = h.decision != "running", [], []
+    if max(h.p1[~ended].sum(), h.p0[~ended].sum()) > 1e-9:
+        notes.append(f"Runs that outlast the sequence: {_shares(h.p1[~ended], h.p0[~ended])}")
+    if ended.any():
+        both = (h.p1 + h.p0)[ended]
+        first, last, width = _middle(h.tau[ended], both / max(float(both.sum()), 1e-300))
+        kept = ended & (h.tau >= first) & (h.tau <= last)
+        rest = ended & ~kept
+        if max(h.p1[rest].sum(), h.p0[rest].sum()) > 1e-9:
+            notes.append(f"Beyond the picture: {_shares(h.p1[rest], h.p0[rest])}")
+        place = (h.tau - first) // width
+        for k in np.unique(place[kept]).tolist():
+            mine, start = kept & (place == k), first + k * width - 0.5
+            one, zero, *marked = (float(p[m].sum()) for m in (mine, mine & h.outside) for p in (h.p1, h.p0))
+            parts = (marked[0], marked[1])
+            far = bool(h.outside[mine].any())
+            bins.append(Bin(start, start + width, one, zero, _ratio(one, zero), outside=far, marked=parts))
     return Bins(tuple(bins), "running time tau (samples drawn)", tuple(notes), mirrored=True)
+
+
+def ratio_limit(bins: Bins, epsilon: float) -> float:
+    """Choose where a panel of ratios ends: the tolerance and most intervals fit, rare bins do not set the scale.
+
+    Parameters
+    ----------
+    bins : Bins
+        What is drawn.
+    epsilon : float
+        The claim.
+
+    Returns
+    -------
+    float
+        The largest ratio that is drawn in its place.
+    """
+    solid = [each for each in bins.bins if each.one + each.zero > 2e-3]
+    known = [each.exact if not math.isnan(each.exact) else each.ratio for each in solid]
+    ends = sorted(abs(e) for each in solid for e in (each.low, each.high) if math.isfinite(e))
+    typical = ends[int(0.6 * len(ends))] if ends else 0.0
+    return max([3.0 * epsilon, 1.3 * typical, 1e-3, *(1.15 * abs(r) for r in known if math.isfinite(r))])

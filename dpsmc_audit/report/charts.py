@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dpsmc_audit.evidence.profiles import factor
-from dpsmc_audit.report.bins import Bin, Bins
-from dpsmc_audit.report.svg import Scale, brief, path, tag
+from dpsmc_audit.observers.words import brief
+from dpsmc_audit.report.bins import Bin, Bins, ratio_limit
+from dpsmc_audit.report.svg import Scale, path, tag
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -169,17 +170,8 @@ def _triangle(x: float, y: float, way: float, size: float = 3.6) -> str:
     return path([(x - size, y - way * size), (x + size, y - way * size), (x, y + way * size)]) + "Z"
 
 
-def _limit(bins: Bins, epsilon: float) -> float:
-    """Room for the tolerance and for most intervals; rare bins do not set the scale."""
-    solid = [each for each in bins.bins if each.one + each.zero > 2e-3]
-    known = [each.exact if not math.isnan(each.exact) else each.ratio for each in solid]
-    ends = sorted(abs(e) for each in solid for e in (each.low, each.high) if math.isfinite(e))
-    typical = ends[int(0.6 * len(ends))] if ends else 0.0
-    return max([3.0 * epsilon, 1.3 * typical, *(1.15 * abs(r) for r in known if math.isfinite(r))])
-
-
 def _ratios(bins: Bins, frame: Frame, x: Scale, epsilon: float, name: str) -> list[Markup]:
-    limit = _limit(bins, epsilon)
+    limit = ratio_limit(bins, epsilon)
     y = Scale(-1.06 * limit, 1.06 * limit, frame.bottom, frame.top)
     wide, high = frame.right - frame.left, y(-epsilon) - y(epsilon)
     band = tag("rect", class_="band", x=frame.left, width=wide, y=y(epsilon), height=high)

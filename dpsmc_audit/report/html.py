@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["REPORT", "render"]
+__all__ = ["REPORT", "greek", "render"]
 
 REPORT = "report.html"
 
@@ -29,12 +29,47 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters["greek"] = greek
     for name in ("report.css", "report.js"):  # the project's own, no templates: their braces are theirs
         text = (_TEMPLATES / name).read_text(encoding="utf-8")
         environment.globals[name.replace("report.", "")] = Markup(text)
     return environment
 
 
+def greek(text: str) -> str:
+    """Write the names of privacy's parameters as symbols.
+
+    Parameters
+    ----------
+    text : str
+        Prose of `dpsmc_audit.observers.words`.
+
+    Returns
+    -------
+    str
+        The same with Greek letters.
+
+    Examples
+    --------
+    >>> greek("no finite epsilon holds where p_phi = 0.84")
+    'no finite ε holds where p_φ = 0.84'
+    """
+    return text.replace("epsilon", "ε").replace("delta", "δ").replace("p_phi", "p_φ")
+
+
 def render(template: str, **context: Any) -> str:
-    """A page of a template in `templates/`."""
+    """Fill a template of `templates/`; a name that is missing is an error.
+
+    Parameters
+    ----------
+    template : str
+        Name of the file.
+    **context
+        The values. Every one of them is escaped.
+
+    Returns
+    -------
+    str
+        A page that stands alone.
+    """
     return _environment().get_template(template).render(**context)

@@ -7,26 +7,39 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dpsmc_audit.report.bins import Bins, read_bins
+from dpsmc_audit.observers.base import Audit, PairAudit
+from dpsmc_audit.observers.black_box import BlackBoxAudit
+from dpsmc_audit.observers.expected.audit import ExpectedAudit
+from dpsmc_audit.observers.informed.audit import InformedAudit
+from dpsmc_audit.observers.words import brief
+from dpsmc_audit.report.bins import Bins, bins_of
 from dpsmc_audit.report.charts import both_sizes, histogram_chart, say_bin
 from dpsmc_audit.report.command import command_line, without_folders
-from dpsmc_audit.report.guarantee import exact_beside, guarantee, method_name, observer_is, witness_in_words
 from dpsmc_audit.report.html import REPORT, render
-from dpsmc_audit.report.profile_chart import Curve, delta_or_none, profile_chart, read_curves, slider_data
-from dpsmc_audit.report.svg import brief, brief_delta
+from dpsmc_audit.report.profile_chart import Curve, delta_or_none, profile_chart, slider_data
+from dpsmc_audit.report.svg import brief_delta
 from dpsmc_audit.report.tables import decimals
-from dpsmc_audit.report.words import changed, in_words, kind_of, meaning, number
 from dpsmc_audit.runs.files import RESULT, write_text
 from dpsmc_audit.runs.notes import warn
 from dpsmc_audit.targets import said
+from dpsmc_audit.tasks.other_observers import OtherObservers
 
-__all__ = ["audit_page", "write_report"]
+__all__ = ["FIGURES", "audit_page", "flat", "meaning", "write_report"]
+
+Row = dict[str, Any]
 
 log = logging.getLogger("dpsmc_audit")
 
-OBSERVERS_CSV = "observers.csv"
+FIGURES = {"expected": "figure1", "marginal": "marginal", "informed": "informed", "black_box": "sampler"}
+"""Names of the histogram's picture by observer; others have ``histogram.png``."""
 
-FIGURES = {"expected": "figure1.png", "marginal": "marginal.png", "informed": "informed.png", "sampler": "sampler.png"}
+FILES = (
+    ("histogram.csv", "all bins or outcomes"),
+    ("profile.csv", "δ for every ε, both directions"),
+    ("observers.csv", "the same for the other observers"),
+    *((f"{name}.png", "the histogram as a picture") for name in (*FIGURES.values(), "histogram")),
+    ("profile.png", "the profile as a picture"),
+)
 
 NAMES = {
     "expected": "Expected (averages)",
@@ -46,10 +59,11 @@ KEYS = {
     "entry": "the sample that is changed",
     "mechanism": "law of the random excess of the bounds",
     "notion": "whose view is audited",
+    "notion_target": "the class of the observer",
     "engine": "sampled or exact",
     "pairs": "pairs of sequences",
     "draws": "draws of the noise",
-    "runs": "runs with either value of x",
+    "runs": "runs with each value of x",
     "seed": "the same seed gives the same numbers",
     "confidence": "level of every interval",
     "floor": "smallest probability of the events behind the bound on ε",
@@ -74,130 +88,155 @@ NUMBERS = (
 )
 
 
-def write_report(folder: Path, result: dict[str, Any], notes: Sequence[str], given: Sequence[str]) -> list[str]:
-    """Write the page beside the other files of an audit, and return the names of all of them."""
+def write_report(
+    folder: Path, audit: Audit, others: OtherObservers, result: Row, notes: Sequence[str], given: Sequence[str]
+) -> list[str]:
+    """Write the page of an audit beside its other files.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the files are.
+    audit : Audit
+        What was found.
+    others : OtherObservers
+        The profiles of the observers that the audit was not about.
+    result : dict
+        The content of ``result.json``; `parameters`, `provenance` and further numbers are shown as they are.
+    notes : sequence of str
+        Warnings.
+    given : sequence of str
+        The words of the command line.
+
+    Returns
+    -------
+    list of str
+        The names of all files; empty if the page could not be made, which only prints a warning.
+    """
     try:
-        write_text(folder / REPORT, audit_page(folder, result, notes, given))
+        write_text(folder / REPORT, audit_page(folder, audit, others, result, notes, given))
     except Exception as error:  # hours of an audit are not lost for a page: result.json is still to come
         log.exception("no report")
         warn(f"{REPORT} could not be made: {said(error)}")
         return []
-    return [REPORT, *(name for name, _ in _files(folder, kind_of(result)))]
+    return [REPORT, *(name for name, _ in _files(folder))]
 
 
-def audit_page(folder: Path, result: dict[str, Any], notes: Sequence[str], given: Sequence[str]) -> str:
-    """The page, from the result and the CSV files in the folder."""
-    kind, epsilon = kind_of(result), number(result["epsilon_claimed"])
+def audit_page(
+    folder: Path, audit: Audit, others: OtherObservers, result: Row, notes: Sequence[str], given: Sequence[str]
+) -> str:
+    """Render the page of an audit; the parameters are those of `write_report`.
+
+    Returns
+    -------
+    str
+        HTML that loads nothing.
+    """
     command, shortened = command_line(given)
-    profile = None if kind == "sampler" else _profile(folder, result, epsilon)
+    parameters, words = result["parameters"], audit.words
+    pair = audit if isinstance(audit, PairAudit) else None
     return render(
         "audit.html",
-        name=result["parameters"].get("sampler") or f"mechanism {result['parameters']['mechanism']}",
-        words=in_words(result),
-        meaning=meaning(result),
-        changed=changed(result),
-        observer=observer_is(result),
-        method=method_name(result),
-        witness=witness_in_words(result),
-        exact=exact_beside(result),
-        guarantee=guarantee(result),
-        technical=result["sentence"],
+        name=audit.name if isinstance(audit, BlackBoxAudit) else f"mechanism {parameters.get('mechanism')}",
+        audit=audit,
+        words=words,
+        meaning=meaning(audit, parameters.get("relation")),
+        scope=[] if pair is None else [_scope(pair, parameters)],
         warnings=list(notes),
-        histogram=_histogram(read_bins(folder, result), epsilon, result),
-        profile=profile,
-        numbers=[(text, _number(key, number(result[key]))) for key, text in NUMBERS if result.get(key) is not None],
-        parameters=_parameters(result["parameters"]),
-        provenance=_flat(result.get("provenance")),
-        files=_files(folder, kind),
+        histogram=_histogram(bins_of(audit), audit),
+        profile=None if pair is None else _profile(pair, others),
+        numbers=[
+            (text, (brief_delta if key.startswith("delta") else brief)(float(result[key]), 4))
+            for key, text in NUMBERS
+            if result.get(key) is not None
+        ],
+        parameters=_parameters(parameters),
+        provenance=flat(result.get("provenance")),
+        files=_files(folder),
         command=command,
         shortened=shortened,
     )
 
 
-def _number(key: str, value: float) -> str:
-    return (brief_delta if key.startswith("delta") else brief)(value, 4)
+def meaning(audit: Audit, relation: str | None) -> str:
+    """Say what x is.
+
+    Parameters
+    ----------
+    audit : Audit
+        Of any observer.
+    relation : str, optional
+        With ``lt`` and ``le`` the negated specification is tested.
+
+    Returns
+    -------
+    str
+        A clause without its capital.
+    """
+    if not isinstance(audit, PairAudit):
+        return "x is the entry under test, as the sampler receives it"
+    they, s = ("they", "") if len(audit.pair.entries) > 1 else ("it", "s")
+    verb = f"violate{s}" if relation in ("lt", "le") else "satisfies" if s else "satisfy"
+    return f"x = 1 means that {they} {verb} the specification, x = 0 the opposite"
 
 
-def _histogram(bins: Bins, epsilon: float, result: dict[str, Any]) -> dict[str, Any] | None:
-    if not bins.bins:
+def _scope(audit: PairAudit, parameters: Row) -> str:
+    where = f"p_phi = {parameters.get('p_phi')}, mechanism {parameters.get('mechanism')}"
+    return f"All of this is for {where}, and a change of {audit.words.changed}; other settings need their own audit."
+
+
+def _histogram(bins: Bins | None, audit: Audit) -> Row | None:
+    if bins is None or not bins.bins:
         return None
-    chance = result.get("bins_outside_expected_by_chance")
+    epsilon, outside = audit.claim.epsilon, getattr(audit.histogram, "outside", None)
+    chance = audit.by_chance if isinstance(audit, ExpectedAudit) else None
+    drawn = bins.bins
     return {
         "chart": both_sizes(lambda width: histogram_chart(bins, epsilon, "x", width)),
         "bins": bins,
-        "rows": [say_bin(each, bins, epsilon, "x") for each in bins.bins],
-        "outside": result.get("bins_outside", sum(each.outside for each in bins.bins)),
-        "whole": result.get("bins", len(bins.bins)),
-        "any": any(each.outside for each in bins.bins),
-        "exact": any(each.exact == each.exact for each in bins.bins),
-        "sure": sum(each.sure for each in bins.bins),
-        "of": result.get("shown_sequence"),
-        "chance": None if chance is None else decimals(number(chance), ".1f"),
-        "confidence": result["parameters"]["confidence"],
+        "rows": [say_bin(each, bins, epsilon, "x") for each in drawn],
+        "outside": sum(each.outside for each in drawn) if outside is None else int(outside.sum()),
+        "whole": len(drawn) if outside is None else outside.size,
+        "any": any(each.outside for each in drawn),
+        "exact": any(each.exact == each.exact for each in drawn),
+        "sure": sum(each.sure for each in drawn),
+        "of": audit.shown if isinstance(audit, InformedAudit) else None,
+        "chance": None if chance is None else decimals(chance, ".1f"),
+        "confidence": audit.claim.confidence,
     }
 
 
-def _profile(folder: Path, result: dict[str, Any], epsilon: float) -> dict[str, Any]:
-    audited = kind_of(result)
-    curves = read_curves(folder / "profile.csv", NAMES, _about(result), audited)
-    if (folder / OBSERVERS_CSV).exists():
-        curves += read_curves(folder / OBSERVERS_CSV, NAMES)
+def _profile(audit: PairAudit, others: OtherObservers) -> Row:
+    epsilon, own = audit.claim.epsilon, audit.observer if audit.observer in NAMES else "own"
+    curves = [Curve.of(own, _name(audit.observer), audit.words.curve, audit.leakage.profile)]
+    curves += [Curve.of(name, _name(name), curve.about, curve.profile) for name, curve in others.curves.items()]
     data = slider_data(curves, epsilon)
     return {
         "chart": both_sizes(lambda width: profile_chart(curves, epsilon, width)),
         "curves": curves,
         "data": data,
         "start": data["start"],
-        "rows": [_profile_row(curve, epsilon) for curve in curves],
-        "left_out": {
-            NAMES[name]: without_folders(other["left_out"])
-            for name, other in result.get("other_observers", {}).items()
-            if "left_out" in other
-        },
+        "rows": [(c.name, c.about, *(delta_or_none(c.at(x)) for x in (epsilon, 2.0 * epsilon))) for c in curves],
+        "left_out": {_name(name): without_folders(reason) for name, reason in others.left_out.items()},
     }
 
 
-def _profile_row(curve: Curve, epsilon: float) -> tuple[str, ...]:
-    values = [max(curve.at(x)) for x in (epsilon, 2.0 * epsilon)]
-    return (curve.name, curve.about, *(delta_or_none(x) for x in values))
+def _name(observer: str) -> str:
+    return NAMES.get(observer, observer.capitalize())
 
 
-def _about(result: dict[str, Any]) -> str:
-    """What the audited curve is of."""
-    kind = kind_of(result)
-    if kind == "expected":
-        return "exact, averages in bins"
-    if kind == "marginal":
-        return "of the sampled runs" if result["leakage_from"] == "sampled" else "exact, one released result"
-    if result.get("sequences") is None:
-        return "exact, the given sequence"
-    return f"average over {result['sequences']} drawn sequences, each exact"
+def _parameters(parameters: Row) -> list[tuple[str, str, str]]:
+    """Each key, its value without folders, and what it means."""
+    paths = {key for key in parameters if key in ("sequence", "formula_file") or key.endswith("_path")}
+    shown = {key: Path(value).name if key in paths and value else value for key, value in parameters.items()}
+    return [(key, "none" if value is None else f"{value}", KEYS.get(key, "")) for key, value in shown.items()]
 
 
-def _parameters(parameters: dict[str, Any]) -> list[tuple[str, str, str]]:
-    made = []
-    for key, value in parameters.items():
-        text = "none" if value is None else f"{value}"
-        if isinstance(value, str) and (key in ("sequence", "formula_file") or key.endswith("_path")):
-            text = Path(value).name
-        made.append((key, text, KEYS.get(key, "")))
-    return made
-
-
-def _flat(values: dict[str, Any] | None) -> list[tuple[str, str]]:
-    """Names and values of whatever is known about the origin of a result."""
+def flat(values: Row | None) -> list[tuple[str, str]]:
+    """List names and values of what is known about the origin of a result, without folders."""
     return [(key, without_folders(f"{value}")) for key, value in (values or {}).items() if value is not None]
 
 
-def _files(folder: Path, kind: str) -> list[tuple[str, str]]:
-    known = [
-        ("histogram.csv", "all bins or outcomes"),
-        ("profile.csv", "δ for every ε, both directions"),
-        (OBSERVERS_CSV, "the same for the other observers"),
-        (FIGURES[kind], "the histogram as a picture"),
-        ("profile.png", "the profile as a picture"),
-    ]
-    if kind == "sampler":
-        known = [known[0], known[3]]
-    found = [(name, about) for name, about in known if (folder / name).exists()]
+def _files(folder: Path) -> list[tuple[str, str]]:
+    found = [(name, about) for name, about in FILES if (folder / name).exists()]
     return [(RESULT, "every number of this report and more"), *found]

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from dpsmc_audit.observers.words import brief
 from dpsmc_audit.report.command import command_line, without_folders
 from dpsmc_audit.report.html import REPORT, render
 from dpsmc_audit.report.multiples import panels
-from dpsmc_audit.report.svg import brief
-from dpsmc_audit.report.tables import PARAMETERS, columns_for, varying
-from dpsmc_audit.report.words import number
+from dpsmc_audit.report.page_audit import flat
+from dpsmc_audit.report.tables import PARAMETERS, columns_for, several, varying
 from dpsmc_audit.runs.files import RESULT, write_text
 
 __all__ = ["sort_key", "summary", "sweep_page", "write_sweep_report"]
@@ -73,8 +73,8 @@ def _swept(rows: Sequence[Row]) -> list[str]:
     """Parameters with several values, the one with most values first."""
     names = dict.fromkeys((*PARAMETERS, "entry", "sampler", "method", *varying(rows)))
     many = {name: len({str(row.get(name)) for row in rows}) for name in names if any(name in row for row in rows)}
-    if rows[0]["task"] != "simulate" and len(rows) > 1 and many.get("notion", 1) > 1:
-        many = {name: n for name, n in many.items() if name not in ("runs", "bin_width")}  # they come with the notion
+    if several(rows, "observer"):
+        many = {name: n for name, n in many.items() if name not in ("runs", "bin_width")}  # they come with the observer
     if rows[0]["task"] == "estimate":
         many.pop("p_phi", None)
     return sorted((name for name, n in many.items() if n > 1), key=lambda name: -many[name]) or ["seed"]
@@ -93,6 +93,11 @@ def _is_number(key: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _number(value: Any) -> float:
+    """A number of ``result.json``, where null stands for nan."""
+    return math.nan if value is None else float(value)
 
 
 def sort_key(cell: str) -> str:
@@ -131,10 +136,10 @@ def summary(rows: Sequence[Row], failed: int) -> str:
     if task == "audit":
         return _audits(rows) + missing
     if task == "estimate":
-        low, high = (pick(number(row["p_phi"]) for row in rows) for pick in (min, max))
+        low, high = (pick(_number(row["p_phi"]) for row in rows) for pick in (min, max))
         return f"p_φ was estimated {count} times, from {brief(low, 4)} to {brief(high, 4)}.{missing}"
     means = [
-        number(row["samples_exact"] if row.get("samples_exact") is not None else row.get("samples")) for row in rows
+        _number(row["samples_exact"] if row.get("samples_exact") is not None else row.get("samples")) for row in rows
     ]
     known = [mean for mean in means if not math.isnan(mean)]
     text = f"{count} settings were simulated."
@@ -143,7 +148,7 @@ def summary(rows: Sequence[Row], failed: int) -> str:
             f"The test takes between {brief(min(known), 4)} and {brief(max(known), 4)} samples on average over"
             f" {count} settings."
         )
-    compared = [abs(number(row["distance"])) for row in rows if row.get("distance") is not None]
+    compared = [abs(_number(row["distance"])) for row in rows if row.get("distance") is not None]
     if compared:
         agree = sum(distance <= 3.0 for distance in compared)
         text += f" {agree} of the paper's {len(compared)} rows agree with the exact means to 3 of its standard errors."
@@ -154,6 +159,7 @@ def _audits(rows: Sequence[Row]) -> str:
     """How often each verdict of the table was given."""
     count = Counter(str(row["verdict"]) for row in _judged(rows))
     said = {"violated": "refute the privacy claim", "certified": "certify it", "consistent": "find no violation"}
+    said["undecided"] = "are undecided"
     if set(count) == {"violated"}:
         return f"All {len(rows)} audits refute the privacy claim." if len(rows) > 1 else "The audit refutes the claim."
     if "violated" not in count:
@@ -166,13 +172,13 @@ def _audits(rows: Sequence[Row]) -> str:
 
 def _judged(rows: Sequence[Row]) -> list[Row]:
     """Rows whose verdict and bounds are the exact ones, where observers differ and the table shows those."""
-    several = len({row.get("notion") for row in rows}) > 1
-    return [{**row, **((row.get("exact") if several else None) or {})} for row in rows]
+    many = several(rows, "observer")
+    return [{**row, **((row.get("exact") if many else None) or {})} for row in rows]
 
 
 def _endless(rows: Sequence[Row]) -> str | None:
     """Where no figure can show it: points without a finite epsilon."""
-    lower = [number(row["epsilon_lower"]) for row in rows if row.get("epsilon_lower") is not None]
+    lower = [_number(row["epsilon_lower"]) for row in rows if row.get("epsilon_lower") is not None]
     if lower and all(math.isinf(value) for value in lower):
         return "No finite ε holds at any of these points: there is no figure of it."
     return None
@@ -182,4 +188,4 @@ def _same_provenance(rows: Sequence[Row]) -> list[tuple[str, str]]:
     """What all points have in common about their origin."""
     given = [row.get("provenance") or {} for row in rows]
     same = {key: value for key, value in given[0].items() if all(other.get(key) == value for other in given)}
-    return [(key, without_folders(f"{value}")) for key, value in same.items() if value is not None]
+    return flat(same)

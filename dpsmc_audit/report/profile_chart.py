@@ -5,20 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpsmc_audit.report.bins import read_columns
+from dpsmc_audit.evidence.profiles import Profile
+from dpsmc_audit.observers.words import brief
 from dpsmc_audit.report.charts import Frame, grid
-from dpsmc_audit.report.svg import ROUNDING, Scale, brief, brief_delta, path, tag
+from dpsmc_audit.report.svg import ROUNDING, Scale, brief_delta, path, tag
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["Curve", "delta_or_none", "profile_chart", "read_curves", "slider_data"]
-
-SMALLEST = ROUNDING
-"""Deltas below this are not drawn."""
+__all__ = ["Curve", "delta_or_none", "profile_chart", "slider_data"]
 
 _STOPS = 160
 """The slider stops at so many places; a finer grid of the user's is thinned."""
@@ -26,7 +23,17 @@ _STOPS = 160
 
 @dataclass(frozen=True)
 class Curve:
-    """One observer's delta in both directions, on the grid that all curves of a page share."""
+    """One observer's delta in both directions, on the grid that all curves of a page share.
+
+    Parameters
+    ----------
+    observer : str
+        A name for style sheets.
+    name, about : str
+        The observer and what the curve is of, for readers.
+    epsilon, forth, back : tuple of float
+        The grid, and the delta towards x = 1 and towards x = 0.
+    """
 
     observer: str
     name: str
@@ -35,23 +42,16 @@ class Curve:
     forth: tuple[float, ...]
     back: tuple[float, ...]
 
-    def at(self, epsilon: float) -> tuple[float, float]:
-        """Both deltas at the nearest point of the grid."""
+    @classmethod
+    def of(cls, observer: str, name: str, about: str, profile: Profile) -> Curve:
+        """Make the curve of a privacy profile."""
+        columns = (profile.epsilon, profile.delta_1_over_0, profile.delta_0_over_1)
+        return cls(observer, name, about, *(tuple(column.tolist()) for column in columns))
+
+    def at(self, epsilon: float) -> float:
+        """Return the larger delta at the nearest point of the grid."""
         k = min(range(len(self.epsilon)), key=lambda k: abs(self.epsilon[k] - epsilon))
-        return self.forth[k], self.back[k]
-
-
-def read_curves(file: Path, names: dict[str, str], about: str = "", observer: str = "") -> list[Curve]:
-    """The curve of profile.csv, which is of the `observer`, or those of observers.csv."""
-    columns = read_columns(file)
-    size = len(columns["epsilon"])
-    whose, abouts = columns.get("observer", [observer] * size), columns.get("about", [about] * size)
-    curves = []
-    for name in dict.fromkeys(whose):
-        rows = [k for k in range(size) if whose[k] == name]
-        values = (tuple(float(columns[c][k]) for k in rows) for c in ("epsilon", "delta_1_over_0", "delta_0_over_1"))
-        curves.append(Curve(name, names[name], abouts[rows[0]], *values))
-    return curves
+        return max(self.forth[k], self.back[k])
 
 
 def _ranges(curves: Sequence[Curve], epsilon: float) -> tuple[float, float, float]:
@@ -60,18 +60,18 @@ def _ranges(curves: Sequence[Curve], epsilon: float) -> tuple[float, float, floa
         (x, d)
         for c in curves
         for x, *both in zip(c.epsilon, c.forth, c.back, strict=True)
-        if (d := max(both)) > SMALLEST
+        if (d := max(both)) > ROUNDING
     ]
     end = max(4.0 * epsilon, min(1.1 * max((x for x, _ in seen), default=0.0), 12.0 * epsilon))
     deltas = [d for x, d in seen if x <= end]
     if not deltas:
-        return end, SMALLEST, 1.5
+        return end, ROUNDING, 1.5
     least = max(min(deltas), 1e-5 * max(deltas))
     bottom, top = math.floor(math.log10(least) - 0.3), math.ceil(math.log10(max(deltas)))
     return end, 10.0**bottom, min(2.0 * 10.0**top, 1.5)
 
 
-def profile_chart(curves: Sequence[Curve], epsilon: float, width: int, *, twice: bool = True) -> Markup:
+def profile_chart(curves: Sequence[Curve], epsilon: float, width: int) -> Markup:
     """Solid where x = 1 is the likelier member, dashed the other way round; the claim is a dotted line."""
     end, bottom, top = _ranges(curves, epsilon)
     frame = Frame(50.0, width - 10.0, 46.0, 306.0)
@@ -79,7 +79,7 @@ def profile_chart(curves: Sequence[Curve], epsilon: float, width: int, *, twice:
     drawn = grid(frame, x, y, "ε′")
     drawn.append(tag("text", "δ that is needed", class_="label", x=4, y=14.0))
     for value, label, kind in ((epsilon, "claimed ε", "claim"), (2.0 * epsilon, "2ε", "claim twice")):
-        if value == epsilon or (twice and x(2.0 * epsilon) - x(epsilon) > 44.0):
+        if value == epsilon or x(2.0 * epsilon) - x(epsilon) > 44.0:
             drawn.append(tag("line", class_=kind, x1=x(value), x2=x(value), y1=frame.top, y2=frame.bottom))
             drawn.append(tag("text", label, class_="tick middle", x=max(x(value), frame.left + 14), y=frame.top - 6))
     for curve in curves:

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dpsmc_audit.observers.words import brief
+
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["ROUNDING", "Scale", "brief", "brief_delta", "path", "round_ticks", "tag"]
+__all__ = ["ROUNDING", "Scale", "brief_delta", "path", "round_ticks", "tag"]
 
 ROUNDING = 1e-9
 """A delta is a difference of sums of probabilities: below this it cannot be told from their numerical error."""
@@ -39,26 +41,6 @@ def _number(value: Any) -> Any:
 def path(points: Sequence[tuple[float, float]]) -> str:
     """A line through points, for the attribute `d`."""
     return "M" + "L".join(f"{x:.1f},{y:.1f}" for x, y in points) if points else ""
-
-
-def brief(value: float, digits: int = 3) -> str:
-    """A number for a reader: only 0 itself is shown as 0, an infinity is a word.
-
-    Examples
-    --------
-    >>> brief(0.0099270), brief(1322.7469, 5), brief(3.14159e-12), brief(math.inf), brief(0.0), brief(2e6)
-    ('0.00993', '1322.7', '3.14e-12', 'infinite', '0', '2,000,000')
-    """
-    if math.isnan(value):
-        return "unknown"
-    if math.isinf(value):
-        return "infinite" if value > 0 else "minus infinite"
-    if value == 0.0:
-        return "0"
-    if abs(value) >= 1e4 and value == round(value):
-        return f"{value:,.0f}"
-    text = f"{value:.{digits}g}"
-    return text if "e+" not in text else f"{value:,.0f}" if abs(value) < 1e12 else text
 
 
 def brief_delta(value: float, digits: int = 3) -> str:

@@ -23,6 +23,8 @@ __all__ = [
     "columns_for",
     "decimals",
     "flatten",
+    "observers_csv",
+    "varying",
 ]
 
 Row = dict[str, Any]
@@ -56,7 +58,15 @@ SETTINGS = (
 
 @dataclass(frozen=True)
 class Column:
-    """A column for people: its heading, the same in LaTeX, and how a row is shown in it."""
+    """A column for people.
+
+    Parameters
+    ----------
+    heading, latex : str
+        Its heading, plain and in LaTeX.
+    show : callable
+        Makes the cell of a row.
+    """
 
     heading: str
     latex: str
@@ -64,7 +74,18 @@ class Column:
 
 
 def flatten(result: dict[str, Any]) -> Row:
-    """One flat row of a result."""
+    """Make one flat row of a result.
+
+    Parameters
+    ----------
+    result : dict
+        The content of ``result.json``.
+
+    Returns
+    -------
+    dict
+        Parameters and results side by side; intervals and events have columns for their parts.
+    """
     low, high = result.get("samples_ci") or (None, None)
     row = {**result["parameters"], **result, "samples_low": low, "samples_high": high}
     for name in ("p_phi", "samples_exact"):
@@ -78,25 +99,29 @@ def flatten(result: dict[str, Any]) -> Row:
 
 
 def varying(rows: Sequence[Row]) -> list[str]:
-    """Settings that differ between rows."""
-    return [name for name in SETTINGS if len({str(row.get(name)) for row in rows}) > 1]
+    """List the settings that differ between rows."""
+    return [name for name in SETTINGS if several(rows, name)]
 
 
-def _number(name: str, spec: str) -> Callable[[Row], str]:
-    def show(row: Row) -> str:
-        return _shown(row.get(name), spec)
-
-    return show
-
-
-def _shown(value: Any, spec: str) -> str:
-    if value is None:
-        return "-"
-    return value if isinstance(value, str) else decimals(value, spec)
+def several(rows: Sequence[Row], name: str) -> bool:
+    """Tell whether a column has more than one value."""
+    return len({str(row.get(name)) for row in rows}) > 1
 
 
 def decimals(value: float, spec: str) -> str:
-    """With so many decimals; with two digits and an exponent where those would make a 0 of a number that is none.
+    """Format a number; where the digits would make a 0 of a number that is none, use two digits and an exponent.
+
+    Parameters
+    ----------
+    value : float
+        The number.
+    spec : str
+        Of Python's `format`.
+
+    Returns
+    -------
+    str
+        The number as text.
 
     Examples
     --------
@@ -107,8 +132,29 @@ def decimals(value: float, spec: str) -> str:
     return text if value == 0.0 or re.search("[1-9a-z]", text) else format(value, ".2g")
 
 
-def _plain(name: str) -> Callable[[Row], str]:
-    return lambda row: "-" if row.get(name) is None else f"{row[name]}"
+# --- cells ----------------------------------------------------------------------------------------------------------
+
+
+def _shown(value: Any, spec: str) -> str:
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else decimals(value, spec)
+
+
+def _number(heading: str, latex: str, name: str, spec: str) -> Column:
+    return Column(heading, latex, lambda row: _shown(row.get(name), spec))
+
+
+def _plain(name: str, heading: str | None = None, latex: str | None = None) -> Column:
+    shown = name if heading is None else heading
+    latex = shown.replace("_", r"\_") if latex is None else latex
+    return Column(shown, latex, lambda row: "-" if row.get(name) is None else f"{row[name]}")
+
+
+def _between(row: Row, name: str, spec: str) -> str:
+    """A value with the interval it lies in."""
+    ends = [_shown(row.get(f"{name}_{end}"), spec) for end in ("low", "high")]
+    return _shown(row.get(name), spec) + ("" if row.get(f"{name}_low") is None else f" [{', '.join(ends)}]")
 
 
 def _mean(row: Row) -> str:
@@ -119,19 +165,17 @@ def _mean(row: Row) -> str:
 
 
 def _exact_mean(row: Row) -> str:
-    return _between("samples_exact", ".1f" if row.get("samples_exact_low") is not None else ".3f")(row)
+    return _between(row, "samples_exact", ".1f" if row.get("samples_exact_low") is not None else ".3f")
 
 
 def _paper(row: Row) -> str:
-    if row.get("paper_samples") is None:
-        return "-"
-    return f"{row['paper_samples']:.0f} ± {row['paper_halfwidth']:.0f}"
+    known = row.get("paper_samples")
+    return "-" if known is None else f"{known:.0f} ± {row['paper_halfwidth']:.0f}"
 
 
 def _distance(row: Row) -> str:
-    if row.get("distance") is None:
-        return "-"
-    return f"{row['distance']:+.1f}" + (" *" if abs(row["distance"]) > 3.0 else "")
+    far = row.get("distance")
+    return "-" if far is None else f"{far:+.1f}" + (" *" if abs(far) > 3.0 else "")
 
 
 def _time(row: Row) -> str:
@@ -141,157 +185,25 @@ def _time(row: Row) -> str:
     return f"{1e6 * value:.2f} us" if value < 1e-3 else f"{1e3 * value:.1f} ms"
 
 
-def columns_for(rows: Sequence[Row]) -> list[Column]:
-    """The columns that these rows fill."""
-    if rows[0].get("sampler") is not None:
-        return _sampler_columns(rows)
-    settings = varying(rows)
-    if "notion" in settings:  # the others come with it
-        settings = [name for name in settings if name in ("mechanism", "notion", "engine", "seed")]
-    columns = [Column(name, name.replace("_", r"\_"), _plain(name)) for name in settings]
-    columns += [
-        Column("1-alpha", r"$1-\alpha$", _levels),
-        Column("delta", r"$\delta$", _plain("delta")),
-        Column("epsilon", r"$\varepsilon$", lambda row: "-" if _without_noise(row) else f"{row['epsilon']}"),
-    ]
-    for name, latex in (("p", "$p$"), ("p_phi", r"$p_\varphi$"), ("entry", "$n$")):
-        if len({str(row[name]) for row in rows}) > 1:
-            columns.append(Column(name, latex, _plain(name)))
-    if rows[0]["task"] == "estimate":
-        return _estimate_columns(rows)
-    if rows[0]["task"] != "audit":
-        return columns + _simulate_columns(rows)
-    if len({row["notion"] for row in rows}) > 1:
-        return columns + _observer_columns()
-    return columns + _audit_columns(rows)
-
-
 def _levels(row: Row) -> str:
     """One level for both errors, or that of H_alt under H_null and that of H_null under H_alt."""
     fp, fn = (row["alpha"] if row[name] is None else row[name] for name in ("alpha_fp", "alpha_fn"))
     return f"{1.0 - fp:g}" if fp == fn else f"{1.0 - fp:g}, {1.0 - fn:g}"
 
 
-def _without_noise(row: Row) -> bool:
-    """Then epsilon was not used (an audit still checks it)."""
-    return bool(row["mechanism"] == "none" and row["task"] == "simulate")
+def _epsilon(row: Row) -> str:
+    """Nothing where it was not used; an audit still checks it."""
+    return "-" if row["mechanism"] == "none" and row["task"] == "simulate" else f"{row['epsilon']}"
 
 
-def _simulate_columns(rows: Sequence[Row]) -> list[Column]:
-    columns = [
-        Column("accuracy", "Acc.", _number("accuracy", ".4f")),
-        Column("mean samples", "Samples", _mean),
-        Column("exact mean", "Exact", _exact_mean),
-        Column("P(wrong)", r"$P(\mathrm{wrong})$", _number("error_exact", ".2g")),
-    ]
-    if any(row.get("paper_samples") is not None for row in rows):
-        columns.append(Column("paper", "Paper", _paper))
-    if any(row.get("distance") is not None for row in rows):
-        columns.append(Column("distance", "Distance", _distance))
-    if any(row.get("unfinished") for row in rows):
-        columns.append(Column("unfinished", "Unfinished", _plain("unfinished")))
-    columns.append(Column("time/run", "Time/run", _time))
-    if any(row.get("paper_seconds") is not None for row in rows):
-        columns.append(Column("paper's", "Paper's", lambda row: f"{_shown(row['paper_seconds'], '.2f')} s"))
-    return [*columns, Column("decision", "Decision", _plain("decision"))]
-
-
-def _between(name: str, spec: str) -> Callable[[Row], str]:
-    """A value with the interval it lies in."""
-
-    def show(row: Row) -> str:
-        ends = [_shown(row.get(f"{name}_{end}"), spec) for end in ("low", "high")]
-        return _shown(row.get(name), spec) + ("" if row.get(f"{name}_low") is None else f" [{', '.join(ends)}]")
-
-    return show
-
-
-def _estimate_columns(rows: Sequence[Row]) -> list[Column]:
-    """p_phi alone: neither levels nor bounds matter to it."""
-    return [
-        *(Column(name, name.replace("_", r"\_"), _plain(name)) for name in ("model", *varying(rows)) if name != "runs"),
-        Column("samples", "Samples", _plain("samples_drawn")),
-        Column("p_phi", r"$p_\varphi$", _between("p_phi", ".4f")),
-        Column("time/sample", "Time", lambda row: f"{1e6 * row['seconds_per_sample']:.2f} us"),
-    ]
-
-
-def _audit_columns(rows: Sequence[Row]) -> list[Column]:
-    columns = [
-        Column("verdict", "Verdict", _plain("verdict")),
-        Column("epsilon >=", r"$\varepsilon \geq$", _number("epsilon_lower", ".4g")),
-        Column("delta >=", r"$\delta_{\mathrm{DP}} \geq$", _number("delta_lower", ".4g")),
-    ]
-    notion = rows[0]["notion"]
-    if notion != "informed":
-        columns.append(Column("bins outside", "Outside", _outside))
-    if notion == "expected":
-        columns.append(Column("support gap", "Gap", _gap))
-    if notion == "informed":
-        columns += [
-            Column("reveals 1", r"$R_1$", _number("reveal_1", ".4g")),
-            Column("reveals 0", r"$R_0$", _number("reveal_0", ".4g")),
-            Column("TV, worst sequence", r"$\max d_{TV}$", _number("oscillating_total_variation", ".4f")),
-        ]
-    else:
-        columns.append(Column("exact", "Exact", _exactly))
-    return [
-        *columns,
-        Column("TV" if notion != "informed" else "TV, average", r"$d_{TV}$", _number("total_variation", ".4g")),
-    ]
-
-
-def _sampler_columns(rows: Sequence[Row]) -> list[Column]:
-    """Audits of users' mechanisms."""
-    names = [name for name in ("seed", "confidence") if len({row[name] for row in rows}) > 1]
-    return [
-        *(Column(name, name.replace("_", r"\_"), _plain(name)) for name in ("sampler", "method", *names)),
-        Column("epsilon", r"$\varepsilon$", _plain("epsilon")),
-        Column("delta", r"$\delta_{\mathrm{DP}}$", _plain("claimed_delta")),
-        Column("runs", "Runs", _plain("runs_used")),
-        Column("verdict", "Verdict", _plain("verdict")),
-        Column("epsilon >=", r"$\varepsilon \geq$", _number("epsilon_lower", ".4g")),
-        Column("delta >=", r"$\delta_{\mathrm{DP}} \geq$", _number("delta_lower", ".4g")),
-    ]
-
-
-def _exactly(row: Row) -> str:
-    exact = row.get("exact")
-    return "-" if exact is None else f"{exact['verdict']}, delta {_shown(exact['delta_lower'], '.4g')}"
-
-
-def _observer_columns() -> list[Column]:
-    """Mechanisms and observers side by side: what it costs and what it hides."""
-
-    def verdict(row: Row) -> str:
-        return f"{(row.get('exact') or row)['verdict']}"
-
-    def error(row: Row) -> str:
-        return decimals(max(row["fp_worst"], row["fn_worst"]), ".4f")
-
-    def ratio(row: Row) -> str:
-        best = row.get("best_event")
-        return "-" if best is None else _shown(best["log_ratio"], "+.4g")
-
-    return [
-        Column("mean samples", "Samples", _number("samples_exact", ".1f")),
-        Column("error", r"$\max P(\mathrm{wrong})$", error),
-        Column("verdict", "Verdict", verdict),
-        Column("total variation", r"$d_{TV}$", _number("total_variation", ".3g")),
-        Column("delta at eps", r"$\delta(\varepsilon)$", _delta("delta_at_epsilon")),
-        Column("delta at 2 eps", r"$\delta(2\varepsilon)$", _delta("delta_at_2_epsilon")),
-        Column("ln ratio, best event", r"$\ln$ ratio", ratio),
-    ]
-
-
-def _delta(name: str) -> Callable[[Row], str]:
+def _delta(heading: str, latex: str, name: str) -> Column:
     """A positive delta below 1e-9 may be rounding."""
 
     def show(row: Row) -> str:
         value = max(float(row[name]), 0.0)
         return "<1e-9" if 0.0 < value <= 1e-9 else f"{value:.3g}"
 
-    return show
+    return Column(heading, latex, show)
 
 
 def _outside(row: Row) -> str:
@@ -305,13 +217,153 @@ def _gap(row: Row) -> str:
     return f"{gap['from']:.1f} to {gap['to']:.1f}" if gap["to"] > gap["from"] else "none"
 
 
+def _exactly(row: Row) -> str:
+    exact = row.get("exact")
+    return "-" if exact is None else f"{exact['verdict']}, delta {_shown(exact['delta_lower'], '.4g')}"
+
+
+def _best_ratio(row: Row) -> str:
+    best = row.get("best_event")
+    return "-" if best is None else _shown(best["log_ratio"], "+.4g")
+
+
+def _larger_error(row: Row) -> str:
+    return decimals(max(row["fp_worst"], row["fn_worst"]), ".4f")
+
+
+# --- columns --------------------------------------------------------------------------------------------------------
+
+
+BOUNDS = (
+    _plain("verdict", None, "Verdict"),
+    _number("epsilon >=", r"$\varepsilon \geq$", "epsilon_lower", ".4g"),
+    _number("delta >=", r"$\delta_{\mathrm{DP}} \geq$", "delta_lower", ".4g"),
+)
+OBSERVERS = (
+    _number("mean samples", "Samples", "samples_exact", ".1f"),
+    Column("error", r"$\max P(\mathrm{wrong})$", _larger_error),
+    Column("verdict", "Verdict", lambda row: f"{(row.get('exact') or row)['verdict']}"),
+    _number("total variation", r"$d_{TV}$", "total_variation", ".3g"),
+    _delta("delta at eps", r"$\delta(\varepsilon)$", "delta_at_epsilon"),
+    _delta("delta at 2 eps", r"$\delta(2\varepsilon)$", "delta_at_2_epsilon"),
+    Column("ln ratio, best event", r"$\ln$ ratio", _best_ratio),
+)
+"""Mechanisms and observers side by side: what each costs and what it hides."""
+INFORMED = (
+    _number("reveals 1", r"$R_1$", "reveal_1", ".4g"),
+    _number("reveals 0", r"$R_0$", "reveal_0", ".4g"),
+    _number("TV, worst sequence", r"$\max d_{TV}$", "oscillating_total_variation", ".4f"),
+    _number("TV, average", r"$d_{TV}$", "total_variation", ".4g"),
+)
+
+
+def columns_for(rows: Sequence[Row]) -> list[Column]:
+    """Choose the columns that these rows fill.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Of one task, as `flatten` makes them.
+
+    Returns
+    -------
+    list of Column
+        For people; `CSV_COLUMNS` has those for programs.
+    """
+    task = rows[0]["task"]
+    if rows[0].get("observer") == "black_box":
+        return _sampler_columns(rows)
+    if task == "estimate":
+        return _estimate_columns(rows)
+    if task not in CSV_COLUMNS:
+        return _own_columns(rows)
+    settings = varying(rows)
+    if "notion" in settings:  # the others come with it
+        settings = [name for name in settings if name in ("mechanism", "notion", "engine", "seed")]
+    columns = [_plain(name) for name in settings]
+    columns += [Column("1-alpha", r"$1-\alpha$", _levels), _plain("delta", None, r"$\delta$")]
+    columns.append(Column("epsilon", r"$\varepsilon$", _epsilon))
+    known = (("p", "$p$"), ("p_phi", r"$p_\varphi$"), ("entry", "$n$"))
+    columns += [_plain(name, None, latex) for name, latex in known if several(rows, name)]
+    if task == "simulate":
+        return columns + _simulate_columns(rows)
+    return columns + (list(OBSERVERS) if several(rows, "observer") else _audit_columns(rows))
+
+
+def _own_columns(rows: Sequence[Row]) -> list[Column]:
+    """A task from outside the package: all its single values."""
+    kinds = (int, float, str, bool)
+    results = [name for name, value in rows[0].items() if isinstance(value, kinds)]
+    found = results[results.index("schema") + 1 :]  # what comes before are parameters
+    return [_plain(name) for name in (*varying(rows), *found)]
+
+
+def _simulate_columns(rows: Sequence[Row]) -> list[Column]:
+    optional = (
+        ("paper_samples", Column("paper", "Paper", _paper)),
+        ("distance", Column("distance", "Distance", _distance)),
+        ("paper_seconds", Column("paper's", "Paper's", lambda row: f"{_shown(row['paper_seconds'], '.2f')} s")),
+    )
+    *paper, times = ([column] if any(row.get(name) is not None for row in rows) else [] for name, column in optional)
+    unfinished = [_plain("unfinished", None, "Unfinished")] if any(row.get("unfinished") for row in rows) else []
+    return [
+        _number("accuracy", "Acc.", "accuracy", ".4f"),
+        Column("mean samples", "Samples", _mean),
+        Column("exact mean", "Exact", _exact_mean),
+        _number("P(wrong)", r"$P(\mathrm{wrong})$", "error_exact", ".2g"),
+        *(column for columns in paper for column in columns),
+        *unfinished,
+        Column("time/run", "Time/run", _time),
+        *times,
+        _plain("decision", None, "Decision"),
+    ]
+
+
+def _estimate_columns(rows: Sequence[Row]) -> list[Column]:
+    """p_phi alone: neither levels nor bounds matter to it."""
+    return [
+        *(_plain(name) for name in ("model", *varying(rows)) if name != "runs"),
+        _plain("samples_drawn", "samples", "Samples"),
+        Column("p_phi", r"$p_\varphi$", lambda row: _between(row, "p_phi", ".4f")),
+        Column("time/sample", "Time", lambda row: f"{1e6 * row['seconds_per_sample']:.2f} us"),
+    ]
+
+
+def _audit_columns(rows: Sequence[Row]) -> list[Column]:
+    """The bounds, and what the observer is asked about beside them."""
+    if rows[0].get("observer") == "informed":
+        return [*BOUNDS, *INFORMED]
+    optional = (
+        ("bins_outside", Column("bins outside", "Outside", _outside)),
+        ("support_gap", Column("support gap", "Gap", _gap)),
+        ("exact", Column("exact", "Exact", _exactly)),
+    )
+    known = [column for name, column in optional if all(name in row for row in rows)]
+    return [*BOUNDS, *known, _number("TV", r"$d_{TV}$", "total_variation", ".4g")]
+
+
+def _sampler_columns(rows: Sequence[Row]) -> list[Column]:
+    """Audits of users' mechanisms."""
+    names = [name for name in ("seed", "confidence") if several(rows, name)]
+    return [
+        *(_plain(name) for name in ("sampler", "method", *names)),
+        _plain("epsilon", None, r"$\varepsilon$"),
+        _plain("claimed_delta", "delta", r"$\delta_{\mathrm{DP}}$"),
+        _plain("runs_used", "runs", "Runs"),
+        *BOUNDS,
+    ]
+
+
+# --- forms ----------------------------------------------------------------------------------------------------------
+
+
 def _cells(rows: Sequence[Row]) -> tuple[list[Column], list[list[str]]]:
     columns = columns_for(rows)
     return columns, [[column.show(row) for column in columns] for row in rows]
 
 
 def as_text(rows: Sequence[Row]) -> str:
-    """An aligned table for the terminal."""
+    """Write rows as an aligned table for the terminal."""
     columns, cells = _cells(rows)
     lines = [[column.heading for column in columns], *cells]
     widths = [max(len(line[j]) for line in lines) for j in range(len(columns))]
@@ -320,12 +372,14 @@ def as_text(rows: Sequence[Row]) -> str:
 
 
 def as_markdown(rows: Sequence[Row]) -> str:
+    """Write rows as a table in Markdown."""
     columns, cells = _cells(rows)
     lines = [[column.heading for column in columns], ["---:"] * len(columns), *cells]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
 def as_latex(rows: Sequence[Row]) -> str:
+    """Write rows as a table in LaTeX."""
     columns, cells = _cells(rows)
     body = [[_latex(cell) for cell in line] for line in cells]
     lines = [r"\begin{tabular}{" + "r" * len(columns) + "}", " & ".join(c.latex for c in columns) + r" \\", r"\hline"]
@@ -339,22 +393,43 @@ def _latex(cell: str) -> str:
 
 
 def as_csv(rows: Sequence[Row], names: Sequence[str]) -> str:
-    """Numbers with all their digits."""
+    """Write rows as CSV, numbers with all their digits.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        What a row lacks is left empty.
+    names : sequence of str
+        The columns.
+
+    Returns
+    -------
+    str
+        With a line of names.
+    """
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows([row.get(name) for name in names] for row in rows)
+    writer = csv.DictWriter(out, names, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
     return out.getvalue()
 
 
 def columns_csv(table: Any) -> str:
-    """A dataclass of columns, one line a row; an infinity is written as inf, what is unknown is left empty."""
+    """Write a dataclass of arrays as CSV; an infinity is written as inf, what is unknown is left empty.
+
+    Parameters
+    ----------
+    table : dataclass of arrays
+        All of one length.
+
+    Returns
+    -------
+    str
+        With a line of names.
+    """
     names = [field.name for field in fields(table)]
-    columns = [getattr(table, name).tolist() for name in names]
-    rows = [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
-    return as_csv(
-        [{name: None if str(value) == "nan" else value for name, value in row.items()} for row in rows], names
-    )
+    columns = ([None if str(x) == "nan" else x for x in getattr(table, name).tolist()] for name in names)
+    return as_csv([dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)], names)
 
 
 def observers_csv(curves: Mapping[str, Curve]) -> str:

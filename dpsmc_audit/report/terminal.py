@@ -6,71 +6,88 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Mapping
-from typing import IO, Any
+from collections.abc import Mapping, Sequence
+from typing import IO
 
-from dpsmc_audit.evidence.intervals import percent
-from dpsmc_audit.evidence.verdict import rounded_up
-from dpsmc_audit.report.guarantee import method_name
-from dpsmc_audit.report.words import Words, in_words, number, sampled
+from dpsmc_audit.observers.base import Audit
 
 __all__ = ["as_table", "colourful"]
 
 _COLOURS = {"violated": "31", "certified": "32", "consistent": "33", "undecided": "33"}
-_BOLD, _DIM = "1", "2"
+"""Red, green and yellow."""
 
 
 def colourful(stream: IO[str], environment: Mapping[str, str] | None = None) -> bool:
-    """Colour only on a terminal that has it, and never where NO_COLOR is set (no-color.org)."""
+    """Decide whether to use colour: only on a terminal that has it, and never where NO_COLOR is set (no-color.org).
+
+    Parameters
+    ----------
+    stream : file
+        Where the text goes.
+    environment : mapping, optional
+        The environment variables; by default those of this process.
+
+    Returns
+    -------
+    bool
+        True for colour.
+    """
     environment = os.environ if environment is None else environment
     return stream.isatty() and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
 
 
-def as_table(result: dict[str, Any], files: list[str], *, colour: bool | None = None, width: int | None = None) -> str:
-    """Lines of a name and a text each, the texts aligned and wrapped to the width."""
+def as_table(audit: Audit, files: Sequence[str], *, colour: bool | None = None, width: int | None = None) -> str:
+    """Write an audit as lines of a name and a text, the texts aligned and wrapped.
+
+    Parameters
+    ----------
+    audit : Audit
+        Of any observer.
+    files : sequence of str
+        Names of the files that were written.
+    colour : bool, optional
+        By default, what `colourful` says of standard output.
+    width : int, optional
+        Of the lines; by default that of the terminal, at most 120.
+
+    Returns
+    -------
+    str
+        The table.
+    """
     colour = colourful(sys.stdout) if colour is None else colour
     width = width or min(shutil.get_terminal_size((100, 24)).columns, 120)
-    words = in_words(result)
-    rows = _rows(result, words, files)
+    rows = _rows(audit, files)
     indent = max(len(name) for name, _ in rows) + 2
     lines = []
     for name, text in rows:
         first, *rest = textwrap.wrap(_printable(text), max(width - indent, 20), break_on_hyphens=False) or [""]
         if name == "verdict":
-            first = first.replace(
-                words.verdict, _painted(words.verdict, f"{_BOLD};{_COLOURS[words.verdict]}", colour), 1
-            )
-        lines.append(_painted(f"{name:<{indent}}", _DIM, colour) + first)
+            first = first.replace(audit.verdict, _painted(audit.verdict, f"1;{_COLOURS[audit.verdict]}", colour), 1)
+        lines.append(_painted(f"{name:<{indent}}", "2", colour) + first)
         lines += [" " * indent + line for line in rest]
     return "\n".join(lines)
 
 
-def _rows(result: dict[str, Any], words: Words, files: list[str]) -> list[tuple[str, str]]:
-    """What the report has at its top, shorter."""
-    columns = max(len(words.claimed), len(words.claimed_delta)) + 2
-    claimed, claimed_delta = (f"claimed {text:<{columns}}" for text in (words.claimed, words.claimed_delta))
+def _rows(audit: Audit, files: Sequence[str]) -> list[tuple[str, str]]:
+    """What the page has at its top."""
+    words = audit.words
+    column = max(len(text) for text in words.claimed) + 2
+    epsilon, delta = (
+        f"claimed {claimed:<{column}}audited: {audited}"
+        for claimed, audited in zip(words.claimed, words.audited, strict=True)
+    )
     rows = [
-        ("verdict", f"{words.verdict}: {words.sentence}"),
-        ("epsilon", f"{claimed}audited: {words.audited}"),
-        ("delta", f"{claimed_delta}audited: {words.audited_delta} (at the claimed epsilon)"),
+        ("verdict", f"{audit.verdict}: {audit.sentence}"),
+        ("epsilon", epsilon),
+        ("delta", f"{delta} (at the claimed epsilon)"),
+        ("witness", words.witness),
+        ("exact", words.exact),
+        ("method", words.method),
+        ("confidence", words.confidence),
+        ("files", ", ".join(files)),
     ]
-    witness, exact = result.get("witness"), result.get("exact")
-    if witness is not None:
-        shares = f"{number(witness['p1']):.4g} with x = 1, {number(witness['p0']):.4g} with x = 0"
-        rows.append(("witness", f"{str(witness['event']).replace('x_n', 'x')}: {shares}"))
-    if exact is not None and sampled(result):
-        rows.append(("exact", _exact(exact)))
-    sure = percent(number(result["confidence"])) if sampled(result) else "exact, not sampled"
-    if result.get("sequences") is not None:
-        sure += f"; averages over sequences at {percent(number(result['confidence']))}"
-    return [*rows, ("method", method_name(result)), ("confidence", sure), ("files", ", ".join(files))]
-
-
-def _exact(exact: dict[str, Any]) -> str:
-    """The exact verdict beside a sampled one, with the delta that it proves."""
-    if exact["verdict"] != "consistent":
-        return f"{exact['verdict']}, delta {number(exact['delta_lower']):.4g}"
-    return f"undecided, delta at most {rounded_up(number(exact.get('delta_upper')))}, by the numerical error"
+    return [(name, text) for name, text in rows if text is not None]
 
 
 def _painted(text: str, code: str, colour: bool) -> str:
@@ -78,7 +95,5 @@ def _painted(text: str, code: str, colour: bool) -> str:
 
 
 def _printable(text: str) -> str:
-    """Letters that any console has, and no control characters: names come from users, and a terminal obeys them."""
-    for letter, name in (("ε", "epsilon"), ("δ", "delta")):
-        text = text.replace(letter, name)
+    """Replace control characters: names come from users, and a terminal obeys them."""
     return "".join(c if c.isprintable() else "?" for c in text)

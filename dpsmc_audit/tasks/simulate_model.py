@@ -21,7 +21,8 @@ from dpsmc_audit.evidence.intervals import Interval
 from dpsmc_audit.exact.averages import exact_mean
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.models.sources import Batch, Bits, Negated, Source
-from dpsmc_audit.runs.execution import SERIAL, Execution, accumulate, cut
+from dpsmc_audit.runs.execution import accumulate, cut
+from dpsmc_audit.sampling.plan import USUAL, Sampling
 from dpsmc_audit.sampling.runs import ALT, COIN, NULL, UNFINISHED, Runs, _uniforms, derived
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
@@ -209,12 +210,10 @@ def simulate_model(
     mechanism: Mechanism,
     source: Source,
     runs: int = 100,
+    sampling: Sampling = USUAL,
     *,
     negated: bool = False,
-    seed: int = 1,
-    max_steps: int = 10_000_000,
     confidence: float = 0.99,
-    execution: Execution = SERIAL,
 ) -> ModelSimulation:
     """Run the test many times on new samples of a source. Its p_phi is estimated first.
 
@@ -228,16 +227,12 @@ def simulate_model(
         The model. It must draw new samples for each run.
     runs : int
         The number of runs.
+    sampling : Sampling
+        How runs are drawn. They are made in this process.
     negated : bool
         Test the negated specification (the paper's Remark 2).
-    seed : int
-        The seed.
-    max_steps : int
-        The largest number of samples of a run.
     confidence : float
         The confidence of all intervals.
-    execution : Execution
-        Progress and checkpoints. The runs are made in this process.
 
     Returns
     -------
@@ -261,8 +256,9 @@ def simulate_model(
     """
     require(runs >= 1, f"runs must be at least 1, got {runs}")
     require(source.repeatable, f"samples of model={source.name} are there once: they cannot make many runs")
+    seed, execution = sampling.seed, sampling.execution
     found, streams = _estimated(source, seed, confidence), _streams(Negated(source) if negated else source, seed)
-    work = partial(_block, test, mechanism, streams, seed, max_steps)
+    work = partial(_block, test, mechanism, streams, seed, sampling.max_steps)
     # blocks of 4 runs, because each run simulates thousands of traces
     total, here = Total(), replace(execution, backend="serial", address=None)
     accumulate(work, lambda done: cut(runs, execution.size(4), done), total, here, "runs")

@@ -349,7 +349,7 @@ def test_the_command_in_its_own_process(tmp_path: Path) -> None:
 def test_the_default_command_audits_at_the_papers_parameters(run: Run, tmp_path: Path) -> None:
     code, out, err = run("hydra.run.dir=a")
     assert (code, err) == (0, "")
-    assert "violated at 99 % confidence: no finite epsilon holds" in out
+    assert re.search(r"verdict +violated: .*no finite epsilon holds.*confidence +99 %", out, flags=re.S)
     (result,) = results(tmp_path)
     assert (result["verdict"], result["epsilon_lower"], result["exact"]["verdict"]) == ("violated", "inf", "violated")
     assert result["support_gap"].keys() == {"from", "to", "mass"}
@@ -402,7 +402,7 @@ def test_every_observer_writes_the_same_files(run: Run, tmp_path: Path, notion: 
     (result,) = results(tmp_path / "a")
     wanted = {"verdict", "sentence", "total_variation", "delta_at_epsilon", "delta_at_2_epsilon", "best_event"}
     assert wanted <= set(result)
-    assert result["sentence"] in out
+    assert result["sentence"] in " ".join(out.split())
     figure, column = OBSERVERS[notion]
     assert (tmp_path / "a" / figure).stat().st_size > 10_000
     assert (tmp_path / "a" / "profile.png").stat().st_size > 10_000
@@ -658,7 +658,8 @@ def mine(tmp_path: Path) -> str:
 def test_a_sampler_is_audited(run: Run, mine: str, tmp_path: Path) -> None:
     code, out, err = run(f"sampler={mine}:noisy", "epsilon=1", "runs=20000", "hydra.run.dir=here")
     assert (code, err) == (0, "")
-    assert "violated: the claimed epsilon = 1" in out
+    assert "violated: The privacy claim does not hold" in out
+    assert re.search(r"epsilon +claimed 1 ", out)
     (result,) = results(tmp_path)
     assert result["epsilon_lower"] > 6
     assert result["witness"]["event"] == "tau <= 9"

@@ -16,6 +16,7 @@ from dpsmc_audit.evidence.bounds import PARTS, Parts, bounded_verdict, part_of, 
 from dpsmc_audit.evidence.events import Counted, outcome_code
 from dpsmc_audit.evidence.profiles import privacy_profile
 from dpsmc_audit.evidence.verdict import METHODS, Detectable, Finding, Method
+from dpsmc_audit.observers.words import could_have_shown
 from experiments.calibration import PRIVATE, one_sided, rejects
 
 BOUNDS: tuple[Method, ...] = ("split", "union")
@@ -224,12 +225,13 @@ def test_runs_that_judge_have_no_say_in_the_choice(monkeypatch: pytest.MonkeyPat
 def test_what_could_have_been_seen_is_said_of_what_is_seen() -> None:
     """Nothing at the asked probability does not mean nothing at all."""
     could = Detectable(0.01, None, 0.2, {0.5: 2.7, 0.1: None})
-    assert could.sentence.startswith("an epsilon of 2.7 on an event of probability 0.5")
-    assert Detectable(0.01, 1.5, 0.2, {0.5: 1.1}).sentence.startswith(
-        "an epsilon of 1.5 on an event of probability 0.01"
-    )
-    assert Detectable(0.01, None, 0.2, {0.5: None}).sentence.startswith("an event of probability 0.2")
-    assert "nothing" in Detectable(0.01, None, None, {0.5: None}).sentence
+    where = "on a tail or bin of running times of probability"
+    assert could_have_shown(could).startswith(f"an epsilon of 2.7 (a factor of 14.9) {where} 0.5 ")
+    asked = could_have_shown(Detectable(0.01, 1.5, 0.2, {0.5: 1.1}))
+    assert asked.startswith(f"an epsilon of 1.5 (a factor of 4.48) {where} 0.01 ")
+    never = could_have_shown(Detectable(0.01, None, 0.2, {0.5: None}))
+    assert never.startswith("a tail or bin of running times of probability 0.2 that is impossible")
+    assert "nothing" in could_have_shown(Detectable(0.01, None, None, {0.5: None}))
 
 
 def test_few_runs_say_that_nothing_could_have_shown() -> None:

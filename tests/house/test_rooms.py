@@ -41,9 +41,17 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def imports(path: Path) -> Iterator[str]:
+def nodes(tree: ast.AST, types: bool) -> Iterator[ast.AST]:
+    """All parts of a file; without `types`, those under ``if TYPE_CHECKING`` are left out."""
+    for node in ast.iter_child_nodes(tree):
+        if types or not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+            yield node
+            yield from nodes(node, types)
+
+
+def imports(path: Path, types: bool = True) -> Iterator[str]:
     """The modules of the package that a file imports anywhere, as names below the package."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(ast.parse(path.read_text(encoding="utf-8")), types):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
@@ -54,12 +62,12 @@ def imports(path: Path) -> Iterator[str]:
         yield from (name.removeprefix("dpsmc_audit.") for name in names if name.startswith("dpsmc_audit"))
 
 
-def graph() -> dict[str, set[str]]:
+def graph(types: bool = True) -> dict[str, set[str]]:
     """Who imports whom, module by module."""
     known = modules()
     found: dict[str, set[str]] = {}
     for name, path in known.items():
-        found[name] = {x if x in known else x.rpartition(".")[0] for x in imports(path)} & known.keys()
+        found[name] = {x if x in known else x.rpartition(".")[0] for x in imports(path, types)} & known.keys()
     return found
 
 
@@ -87,8 +95,11 @@ def test_every_import_leads_down() -> None:
 
 
 def test_no_module_imports_itself_through_others() -> None:
-    """A search in depth: a module that is met again while it is still open closes a cycle."""
-    known, done = graph(), set[str]()
+    """A search in depth: a module that is met again while it is still open closes a cycle.
+
+    Late imports count; those for the type checker alone are never made.
+    """
+    known, done = graph(types=False), set[str]()
 
     def visit(name: str, open_: tuple[str, ...]) -> None:
         assert name not in open_, " -> ".join((*open_, name))

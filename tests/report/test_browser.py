@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -81,14 +81,13 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """One report of each kind; what users name is hostile."""
     top = tmp_path_factory.mktemp("reports")
     made = {}
-    marginal = reports.marginal(top / "marginal")
-    reports.write_observers(top / "marginal", "marginal")
-    made["marginal"] = reports.page(top / "marginal", marginal)
-    made["expected"] = reports.page(top / "expected", reports.expected(top / "expected", "monte_carlo"))
-    made["informed"] = reports.page(top / "informed", reports.informed(top / "informed"), [reports.HOSTILE])
+    marginal = replace(reports.marginal(top / "marginal"), others=reports.curves("marginal"))
+    made["marginal"] = marginal.page()
+    made["expected"] = reports.expected(top / "expected", "monte_carlo").page()
+    made["informed"] = reports.informed(top / "informed").page([reports.HOSTILE])
     hostile = reports.sampler(top / "sampler", name=reports.HOSTILE)
-    hostile["witness"]["event"] = reports.HOSTILE
-    made["sampler"] = reports.page(top / "sampler", hostile, [reports.HOSTILE], [f"sampler={reports.HOSTILE}"])
+    hostile = hostile.found(witness=replace(hostile.audit.witness, what=reports.Odd()))
+    made["sampler"] = hostile.page([reports.HOSTILE], [f"sampler={reports.HOSTILE}"])
     points = reports.estimates(top / "sweep", [reports.HOSTILE, "x < 1", "a < b"])
     made["sweep"] = sweep_page(top / "sweep", reports.HOSTILE, points, [reports.HOSTILE], [reports.HOSTILE])
     for name, page in made.items():

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,17 +17,18 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dpsmc_audit.evidence.power import POWER
+from dpsmc_audit.evidence.verdict import Verdict
 from dpsmc_audit.exact.calibration import private
 from dpsmc_audit.mechanisms import Laplace, NoNoise
 from dpsmc_audit.observers.expected.verdicts import FEWEST_PAIRS
+from dpsmc_audit.observers.words import TITLES
 from dpsmc_audit.report.charts import Frame
 from dpsmc_audit.report.command import command_line, without_folders
-from dpsmc_audit.report.guarantee import exact_beside, guarantee, witness_in_words
+from dpsmc_audit.report.html import greek
 from dpsmc_audit.report.multiples import _x_scale
-from dpsmc_audit.report.page_audit import write_report
+from dpsmc_audit.report.page_audit import meaning, write_report
 from dpsmc_audit.report.page_sweep import summary, sweep_page
 from dpsmc_audit.report.terminal import as_table, colourful
-from dpsmc_audit.report.words import TITLES, in_words, meaning
 from dpsmc_audit.tasks.other_observers import OtherObservers
 from tests.app.test_cli import run
 from tests.support import reports
@@ -107,12 +108,12 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
         lambda f: reports.marginal(f, "monte_carlo", runs=2000), "consistent", "no bound found", "nine times",
     ),
     "marginal, certified": (
-        lambda f: reports.marginal(f, "exact", NoNoise(), entry=5000) | {"verdict": "certified"},
+        lambda f: reports.marginal(f, "exact", NoNoise(), entry=5000).found(verdict=Verdict.CERTIFIED),
         "certified", "at most 0.1", "Observers who know other samples are not covered",
     ),
     "marginal, undecided": (  # {tau = 5000, H_null} takes x_n = 1: what it needs is far below the numerical error
         lambda f: reports.marginal(f, "exact", NoNoise(), entry=5000),
-        "undecided", "no bound found", "the claim surely holds with a δ of",
+        "undecided", "no bound found", "the claim surely holds with a delta of",
     ),
     "informed, given": (
         lambda f: reports.informed(f, np.ones(3000, int)), "violated", "no finite value", "the given sequence",
@@ -133,7 +134,7 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
         lambda f: reports.sampler(f, reports.same), "consistent", "no bound found", "other violations perhaps not",
     ),
     "sampler, anytime": (
-        lambda f: reports.sampler(f, method="anytime"), "violated", "more than 1", "59 runs with either value",
+        lambda f: reports.sampler(f, method="anytime"), "violated", "more than 1", "after 59 runs of each",
     ),
 }  # fmt: skip
 
@@ -141,25 +142,28 @@ CASES: dict[str, tuple[Any, str, str, str]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_every_verdict_is_a_plain_and_true_sentence(name: str, tmp_path: Path) -> None:
     make, verdict, audited, phrase = CASES[name]
-    result = make(tmp_path)
-    words = in_words(result)
-    assert (words.verdict, words.audited) == (verdict, audited)
-    assert phrase in words.sentence
-    assert words.sentence.startswith(BEGINNINGS[verdict])
-    assert ("no proof" in words.sentence) == (verdict == "consistent")
-    exact = result["parameters"].get("engine") == "exact" or name.startswith("informed")
-    assert words.sure == ("computed exactly, not sampled" if exact else "at 99 % confidence")
-    assert (witness_in_words(result) is None) == (verdict != "violated")
-    promise = " ".join(guarantee(result))
+    made = make(tmp_path)
+    found, words = made.audit, made.audit.words
+    assert (found.verdict, words.audited[0]) == (verdict, audited)
+    assert phrase in found.sentence
+    assert found.sentence.startswith(BEGINNINGS[verdict])
+    assert found.sentence.isascii()
+    assert ("no proof" in found.sentence) == (verdict == "consistent")
+    exact = made.parameters.get("engine") == "exact" or name.startswith("informed")
+    assert words.sure == ("computed, not sampled" if exact else "at 99 % confidence")
+    assert (words.witness is None) == (verdict != "violated")
+    promise = " ".join(words.guarantee)
     assert ("at most 1 %" in promise) == (not exact)
     assert ("approximation of a mean" in promise) == ("expected" in name and not exact)
-    found = check_alone(reports.page(tmp_path, result))
-    (heading,) = [attributes for tag, attributes in found.tags if tag == "h1"]
+    page = check_alone(made.page())
+    (heading,) = [attributes for tag, attributes in page.tags if tag == "h1"]
     assert heading == {"id": "verdict"}
-    for text in (words.sentence, words.audited, words.claimed, words.sure, result["sentence"]):
-        assert " ".join(text.split()) in found.words
-    as_read = json.loads(json.dumps(result, default=float).replace("Infinity", '"inf"').replace("NaN", "null"))
-    assert in_words(as_read) == words, "the same from result.json"
+    for text in (found.sentence, *words.audited, *words.claimed, words.sure, *words.guarantee):
+        assert greek(" ".join(text.split())) in page.words
+    assert words.witness is None or words.witness in page.words
+    assert made.result["sentence"] == found.sentence
+    shown = " ".join(as_table(found, [], colour=False, width=80).split())
+    assert f"{verdict}: {' '.join(found.sentence.split())}" in shown, "the terminal has the same sentence"
 
 
 def test_words_rest_on_the_numbers_of_the_code() -> None:
@@ -171,43 +175,45 @@ def test_words_rest_on_the_numbers_of_the_code() -> None:
 
 def test_an_exact_audit_that_cannot_tell_is_undecided(tmp_path: Path) -> None:
     for made in (reports.expected(tmp_path / "a"), reports.marginal(tmp_path / "b")):
-        words = in_words(made | {"verdict": "consistent", "witness": None, "epsilon_lower": 0.0})
-        assert words.verdict == "undecided"
-        assert "numerical error" in words.sentence
+        open_ = made.found(verdict=Verdict.UNDECIDED, witness=None, epsilon_lower=0.0)
+        assert open_.audit.words.title == "Undecided"
+        assert "numerical error" in open_.audit.sentence
 
 
 @pytest.mark.parametrize(("epsilon", "lower"), [(0.01, 0.0100004), (0.1, 1.034), (1.0, 8.868), (0.1, 30.0)])
 def test_factors_never_say_more_than_the_bound(epsilon: float, lower: float, tmp_path: Path) -> None:
-    result = reports.marginal(tmp_path) | {"epsilon_claimed": epsilon, "epsilon_lower": lower}
+    made = reports.marginal(tmp_path).found(epsilon_lower=lower)
+    found = replace(made.audit, claim=replace(made.audit.claim, epsilon=epsilon))
     pattern = r"at least (\S+|a million), where the claim allows about ([\d.,]+)\."
-    ((found, allowed),) = re.findall(pattern, in_words(result).sentence)
-    factor = float(found.replace(",", "")) if found != "a million" else 1e6
-    assert factor <= math.exp(lower)
-    assert found != allowed
+    ((factor, allowed),) = re.findall(pattern, found.sentence)
+    assert (float(factor.replace(",", "")) if factor != "a million" else 1e6) <= math.exp(lower)
+    assert factor != allowed
 
 
 def test_a_negated_specification_turns_x_around(tmp_path: Path) -> None:
-    result = reports.marginal(tmp_path)
-    assert "it satisfies" in meaning(result)
-    result["parameters"]["relation"] = "lt"
-    assert "it violates" in meaning(result)
-    result["parameters"]["entry"] = [1, 5]
-    assert "samples 1 and 5 together" in in_words(result).sentence
-    assert "they violate" in meaning(result)
+    found = reports.marginal(tmp_path).audit
+    assert "it satisfies" in meaning(found, "gt")
+    assert "it violates" in meaning(found, "lt")
+    both = replace(found, pair=replace(found.pair, entries=(1, 5)))
+    assert "samples 1 and 5 together" in both.sentence
+    assert "they violate" in meaning(both, "lt")
+    assert "they satisfy" in meaning(both, "gt")
 
 
 def test_the_exact_verdict_stands_beside_a_sampled_one(tmp_path: Path) -> None:
-    assert "violated, no finite ε holds" in (exact_beside(reports.expected(tmp_path, "monte_carlo")) or "")
-    assert exact_beside(reports.expected(tmp_path)) is None
+    sampled = reports.expected(tmp_path, "monte_carlo")
+    assert "violated, no finite epsilon holds" in sampled.audit.words.exact
+    assert "Computed without sampling: violated, no finite ε holds" in Elements(sampled.page()).words
+    assert reports.expected(tmp_path).audit.words.exact is None
 
 
 def test_hostile_values_are_text(tmp_path: Path) -> None:
     hostile = reports.HOSTILE
-    result = reports.sampler(tmp_path, name=hostile)
-    result["witness"]["event"] = hostile
-    result["provenance"] = {hostile: hostile, "version": "1", "code": "/home/somebody/src/x.py"}
-    result["parameters"] |= {hostile: hostile, "sequence": f"/home/somebody/{hostile.replace('/', '')}"}
-    page = reports.page(tmp_path, result, [hostile], [f"sampler={hostile}"])
+    made = reports.sampler(tmp_path, name=hostile)
+    made = made.found(witness=replace(made.audit.witness, what=reports.Odd(hostile)))
+    origin = {hostile: hostile, "version": "1", "code": "/home/somebody/src/x.py"}
+    given = made.parameters | {hostile: hostile, "sequence": f"/home/somebody/{hostile.replace('/', '')}"}
+    page = made.page([hostile], [f"sampler={hostile}"], provenance=origin, parameters=given)
     found = check_alone(page)
     assert not [tag for tag, attributes in found.tags if tag == "img" or "onerror" in attributes]
     assert found.words.count(hostile) >= 6
@@ -254,27 +260,27 @@ def test_a_sweep_links_its_points(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_report_is_written_and_named(tmp_path: Path) -> None:
-    assert write_report(tmp_path, reports.sampler(tmp_path), [], [])[0] == "report.html"
+    made = reports.sampler(tmp_path)
+    assert write_report(tmp_path, made.audit, made.others, made.result, [], [])[0] == "report.html"
     assert (tmp_path / "report.html").exists()
 
 
 def test_a_page_that_fails_does_not_cost_the_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    result = reports.sampler(tmp_path)
-    (tmp_path / "histogram.csv").unlink()
-    assert write_report(tmp_path, result, [], []) == []
-    assert "warning: report.html could not be made: FileNotFoundError" in capsys.readouterr().err
+    made = reports.sampler(tmp_path)
+    assert write_report(tmp_path, made.audit, made.others, {"parameters": None}, [], []) == []
+    assert "warning: report.html could not be made: AttributeError" in capsys.readouterr().err
 
 
 def test_the_observers_left_out_are_named(tmp_path: Path) -> None:
     others = OtherObservers(left_out={"informed": "it would take more than a second here"})
-    page = reports.page(tmp_path, reports.marginal(tmp_path) | {"other_observers": others.as_dict()})
+    page = replace(reports.marginal(tmp_path), others=others).page()
     assert "Informed (all others known) is left out: it would take more than a second here." in Elements(page).words
 
 
 def test_many_bins_are_joined_for_the_picture(tmp_path: Path) -> None:
-    result = reports.expected(tmp_path, bin_width=1)
+    made = reports.expected(tmp_path, bin_width=1)
     rows = (tmp_path / "histogram.csv").read_text().count("\n") - 1
-    found = Elements(reports.page(tmp_path, result))
+    found = Elements(made.page())
     drawn = [a for tag, a in found.tags if tag == "g" and a.get("class") == "bin"]
     assert rows > 1000
     assert len(drawn) <= 2 * 101
@@ -320,8 +326,8 @@ def test_colour_is_for_terminals_that_want_it(stream: io.StringIO, environment: 
 
 @pytest.mark.parametrize("name", ["expected, gap", "marginal, consistent", "informed, drawn", "sampler"])
 def test_the_table_on_the_terminal_is_aligned(name: str, tmp_path: Path) -> None:
-    result = CASES[name][0](tmp_path)
-    plain = as_table(result, ["report.html", "result.json"], colour=False, width=80)
+    found = CASES[name][0](tmp_path).audit
+    plain = as_table(found, ["report.html", "result.json"], colour=False, width=80)
     lines = plain.splitlines()
     assert max(len(line) for line in lines) <= 80
     assert {len(line) - len(line[12:]) for line in lines} == {12}
@@ -329,9 +335,9 @@ def test_the_table_on_the_terminal_is_aligned(name: str, tmp_path: Path) -> None
     names = [line[:10].strip() for line in lines if line[:10].strip()]
     assert names[:3] == ["verdict", "epsilon", "delta"]
     assert names[-3:] == ["method", "confidence", "files"]
-    assert ("witness" in names) == (result["verdict"] == "violated")
+    assert ("witness" in names) == (found.verdict == "violated")
     assert plain.isascii()
-    painted = as_table(result, ["report.html", "result.json"], colour=True, width=80)
+    painted = as_table(found, ["report.html", "result.json"], colour=True, width=80)
     assert re.sub(r"\x1b\[[\d;]*m", "", painted) == plain
     assert painted != plain
 
@@ -346,6 +352,6 @@ def test_any_value_of_a_key_has_its_place_in_the_frame(values: list[float]) -> N
 
 
 def test_a_terminal_is_given_no_control_characters(tmp_path: Path) -> None:
-    result = reports.sampler(tmp_path)
-    result["witness"]["event"] = "\x1b[2Jtau"
-    assert "\x1b" not in as_table(result, [], colour=False)
+    made = reports.sampler(tmp_path)
+    found = made.found(witness=replace(made.audit.witness, what=reports.Odd("\x1b[2Jtau"))).audit
+    assert "\x1b" not in as_table(found, [], colour=False)

@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 from dpsmc_audit import Exponential, Laplace, NoNoise, Sprt, marginal_law
 from dpsmc_audit.exact.calibration import private
 from dpsmc_audit.observers.audit import audit
-from dpsmc_audit.report.bins import Bin, Bins, read_bins
+from dpsmc_audit.observers.words import brief
+from dpsmc_audit.report.bins import Bin, Bins, bins_of
 from dpsmc_audit.report.charts import say_bin
 from dpsmc_audit.report.multiples import panels
 from dpsmc_audit.report.page_sweep import sort_key
 from dpsmc_audit.report.profile_chart import Curve, slider_data
-from dpsmc_audit.report.svg import brief, brief_delta
-from dpsmc_audit.report.tables import _observer_columns, as_text, decimals
+from dpsmc_audit.report.svg import brief_delta
+from dpsmc_audit.report.tables import OBSERVERS, as_text, decimals
 from dpsmc_audit.setting import Adjacent, Setting
 from tests.support import reports
 from tests.support.documents import README, TOP
@@ -48,17 +49,17 @@ def test_zero_stays_zero() -> None:
     assert (brief(3.1e-9), brief(3.14159e-30, 4), decimals(3.1e-9, ".4f")) == ("3.1e-09", "3.142e-30", "3.1e-09")
 
 
-def law_page(folder: Path, epsilon: float) -> tuple[dict[str, Any], str]:
+def law_page(folder: Path, epsilon: float) -> reports.Made:
     """The page of one released result at the paper's parameters, where the first bins are rare."""
     found = audit(Setting(PAPER, Exponential.private(PAPER, epsilon), 0.84), epsilon, "marginal", engine="exact")
-    result = reports._written(folder, found, reports.parameters("marginal", "exact", epsilon=epsilon))
-    return result, reports.page(folder, result)
+    return reports.written(folder, found, reports.parameters("marginal", "exact", epsilon=epsilon))
 
 
 def test_bins_of_a_page_show_their_probabilities(tmp_path: Path) -> None:
     """Each bin in the page says what its rows in histogram.csv add up to: to three digits, and 0 only for 0."""
-    result, page = law_page(tmp_path, 1.0)
-    bins = read_bins(tmp_path, result)
+    made = law_page(tmp_path, 1.0)
+    page, bins = made.page(), bins_of(made.audit)
+    assert bins is not None
     said = re.findall(r'data-say="[\d,.]+ to [\d,.]+: probability (\S+) with x = 1, (\S+) with x = 0', page)
     assert len(said) == 2 * len(bins.bins)
     with (tmp_path / "histogram.csv").open() as file:
@@ -72,12 +73,13 @@ def test_bins_of_a_page_show_their_probabilities(tmp_path: Path) -> None:
     assert "probability 0 with x = 1, 0 with x = 0" not in page
 
 
-def test_what_is_not_drawn_is_no_zero_either(tmp_path: Path) -> None:
+def test_what_is_not_drawn_is_no_zero_either() -> None:
     """The other decision, rare or not, and what lies beyond the picture."""
     test = Sprt(0.73, 0.03, 0.01)
     found = audit(Setting(test, Exponential.private(test, 0.1), 0.84), 0.1, "marginal", engine="exact")
-    result = reports._written(tmp_path, found, reports.parameters("marginal", "exact"))
-    notes = " ".join(read_bins(tmp_path, result).notes)
+    bins = bins_of(found)
+    assert bins is not None
+    notes = " ".join(bins.notes)
     shares = re.findall(r"probability (\S+) \(x = 1\), (\S+) \(x = 0\)", notes)
     assert len(shares) == 2
     assert all(0.0 < float(share) < 0.02 for pair in shares for share in pair), notes
@@ -107,7 +109,7 @@ def test_small_deltas_of_a_profile_are_no_none() -> None:
 
 def test_small_deltas_and_errors_of_a_table_are_no_zero() -> None:
     row = {"delta_at_epsilon": 7.1e-14, "delta_at_2_epsilon": 0.0, "fp_worst": 2.345e-6, "fn_worst": 0.0}
-    shown = {column.heading: column.show(row | {"verdict": "certified"}) for column in _observer_columns()}
+    shown = {column.heading: column.show(row | {"verdict": "certified"}) for column in OBSERVERS}
     assert (shown["delta at eps"], shown["delta at 2 eps"], shown["error"]) == ("<1e-9", "0", "2.3e-06")
     assert sorted(["0.5", "<1e-9", "0"], key=lambda cell: float(sort_key(cell))) == ["0", "<1e-9", "0.5"]
 
@@ -154,6 +156,6 @@ def test_verdicts_speak_of_log_ratios(tmp_path: Path) -> None:
     """A claim of epsilon is about the log ratio of a bin or an outcome."""
     mechanism = private(Laplace, reports.TEST, reports.EPSILON)
     held = reports.expected(tmp_path / "expected", mechanism=mechanism, bin_width=100)
-    assert held["sentence"].startswith("certified: every bin's log ratio is within the claimed epsilon = 0.1")
+    assert "Every bin's log ratio is within the claimed epsilon = 0.1" in " ".join(held.audit.words.guarantee)
     held = reports.informed(tmp_path / "informed", np.ones(3000, int), NoNoise(), entry=3000)
-    assert held["sentence"].endswith(": every outcome's log ratio is within the claimed epsilon = 0.1")
+    assert "Every outcome's log ratio is within the claimed epsilon = 0.1" in " ".join(held.audit.words.guarantee)

@@ -119,7 +119,7 @@ WORK: dict[str, Callable[[Execution], Any]] = {
     "audit": _audit,
     "split": _black_box("split"),
     "bets on a sampler": _black_box("anytime"),
-    "model": lambda way: simulate_model(TEST, LAW, Bernoulli(0.84), 30, execution=way).simulation.tally,
+    "model": lambda way: simulate_model(TEST, LAW, Bernoulli(0.84), 30, Sampling(execution=way)).simulation.tally,
 }
 EXPECTED = {name: str(work(Execution())) for name, work in WORK.items()}
 

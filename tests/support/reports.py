@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from dpsmc_audit.observers.black_box import Named, audit_mechanism
 from dpsmc_audit.observers.expected.audit import Expected
 from dpsmc_audit.observers.informed.audit import Informed
 from dpsmc_audit.observers.marginal.audit import Marginal
-from dpsmc_audit.report.page_audit import OBSERVERS_CSV, audit_page
-from dpsmc_audit.report.tables import columns_csv, flatten, observers_csv
+from dpsmc_audit.report.page_audit import audit_page
+from dpsmc_audit.report.tables import columns_csv, flatten
 from dpsmc_audit.runs.files import write_json, write_text
 from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.setting import Adjacent, Setting
@@ -42,36 +43,56 @@ def parameters(notion: str, engine: str, **changed: Any) -> dict[str, Any]:
     return known | {"relation": "gt"} | changed
 
 
-def _written(folder: Path, found: Any, given: dict[str, Any]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Made:
+    """An audit, the folder with its files, and the parameters that a page shows."""
+
+    folder: Path
+    audit: Any
+    parameters: dict[str, Any]
+    others: OtherObservers = field(default_factory=OtherObservers)
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """As ``result.json`` has it."""
+        return {"parameters": self.parameters, **self.audit.as_dict()}
+
+    def page(self, notes: Any = (), given: Any = ("notion=x",), **changed: Any) -> str:
+        return audit_page(self.folder, self.audit, self.others, self.result | changed, notes, given)
+
+    def found(self, **changed: Any) -> Made:
+        """The same audit with another finding."""
+        return replace(self, audit=replace(self.audit, finding=replace(self.audit.finding, **changed)))
+
+
+def written(folder: Path, found: Any, given: dict[str, Any]) -> Made:
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / "histogram.csv", columns_csv(found.histogram))
-    if hasattr(found, "leakage"):
-        write_text(folder / "profile.csv", columns_csv(found.leakage.profile))
-    return {"parameters": given, **found.as_dict()}
+    return Made(folder, found, given)
 
 
-def expected(folder: Path, engine: Any = "exact", mechanism: Mechanism = LAW, **changed: Any) -> dict[str, Any]:
+def expected(folder: Path, engine: Any = "exact", mechanism: Mechanism = LAW, **changed: Any) -> Made:
     """Definition 3."""
     epsilon = changed.get("epsilon", EPSILON)
     observer = Expected(draws=200, pairs=changed.get("pairs", 200), bin_width=changed.get("bin_width", 20))
     found = audit(Setting(TEST, mechanism, P_PHI), epsilon, observer, engine=engine)
-    return _written(folder, found, parameters("expected", engine, **changed))
+    return written(folder, found, parameters("expected", engine, **changed))
 
 
-def marginal(folder: Path, engine: Any = "exact", mechanism: Mechanism = LAW, **changed: Any) -> dict[str, Any]:
+def marginal(folder: Path, engine: Any = "exact", mechanism: Mechanism = LAW, **changed: Any) -> Made:
     """One released result."""
     epsilon, entry = changed.get("epsilon", EPSILON), changed.get("entry", 1)
     options: dict[str, Any] = {name: changed[name] for name in ("runs", "method") if name in changed}
     observer = Marginal(pairs=20, bin_width=20, **options)
     found = audit(Setting(TEST, mechanism, P_PHI), epsilon, observer, entry=entry, engine=engine)
-    return _written(folder, found, parameters("marginal", engine, **changed))
+    return written(folder, found, parameters("marginal", engine, **changed))
 
 
-def informed(folder: Path, bits: Any = None, mechanism: Mechanism = LAW, **changed: Any) -> dict[str, Any]:
+def informed(folder: Path, bits: Any = None, mechanism: Mechanism = LAW, **changed: Any) -> Made:
     """All other samples known: a given sequence, or ten drawn ones."""
     epsilon, entry = changed.get("epsilon", EPSILON), changed.get("entry", 1)
     found = audit(Setting(TEST, mechanism, P_PHI), epsilon, Informed(sequence=bits, sequences=10), entry=entry)
-    return _written(folder, found, parameters("informed", "monte_carlo", **changed))
+    return written(folder, found, parameters("informed", "monte_carlo", **changed))
 
 
 def noisy(x: int, runs: int, rng: np.random.Generator) -> Any:
@@ -82,25 +103,27 @@ def same(x: int, runs: int, rng: np.random.Generator) -> Any:
     return rng.integers(1, 9, runs), rng.integers(0, 2, runs)
 
 
-def sampler(
-    folder: Path, draws: Any = noisy, name: str = "mine:noisy", runs: int = 2000, **changed: Any
-) -> dict[str, Any]:
+def sampler(folder: Path, draws: Any = noisy, name: str = "mine:noisy", runs: int = 2000, **changed: Any) -> Made:
     """A user's mechanism."""
     found = audit_mechanism(Named(draws, name), 1.0, runs=runs, method=changed.get("method", "split"))
     given = {"task": "audit", "sampler": name, "epsilon": 1.0, "claimed_delta": 0.0, "confidence": 0.99, "runs": runs}
-    return _written(folder, found, given)
+    return written(folder, found, given)
 
 
-def write_observers(folder: Path, audited: str, mechanism: Mechanism = LAW) -> OtherObservers:
-    """The curves of the other observers; the reasons of those left out."""
+def curves(audited: str, mechanism: Mechanism = LAW) -> OtherObservers:
+    """The profiles of the other observers."""
     pair, sampling = Adjacent(Setting(TEST, mechanism, P_PHI)), Sampling(max_steps=10**6)
-    found = other_observers(audited, pair, epsilon_grid(EPSILON), 0.01, 20, sampling)
-    write_text(folder / OBSERVERS_CSV, observers_csv(found.curves))
-    return found
+    return other_observers(audited, pair, epsilon_grid(EPSILON), 0.01, 20, sampling)
 
 
-def page(folder: Path, result: dict[str, Any], notes: Any = (), given: Any = ("notion=x",)) -> str:
-    return audit_page(folder, result, notes, given)
+@dataclass(frozen=True)
+class Odd:
+    """An event that an observer from outside the package names as it likes."""
+
+    name: str = HOSTILE
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"kind": "odd"}
 
 
 def estimates(folder: Path, formulas: list[str]) -> list[tuple[Path, dict[str, Any]]]:

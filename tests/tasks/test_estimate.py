@@ -12,6 +12,7 @@ from dpsmc_audit.errors import ParameterError
 from dpsmc_audit.exact.laws import exact_law
 from dpsmc_audit.mechanisms import Exponential, Laplace, NoNoise
 from dpsmc_audit.models.sources import Bernoulli
+from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.tasks import simulate_model as model_simulation
@@ -142,7 +143,7 @@ def test_runs_on_a_model_follow_the_exact_law(negated: bool) -> None:
 
 def test_the_model_is_set_beside_its_exact_mean() -> None:
     test = Sprt(0.73, 0.03, 0.05)
-    found = simulate_model(test, Exponential.private(test, 0.5), Bernoulli(0.84), 400, seed=2)
+    found = simulate_model(test, Exponential.private(test, 0.5), Bernoulli(0.84), 400, Sampling(2))
     low, high = found.as_dict()["samples_exact_ci"]
     assert low < exact_mean_at(test, 0.84) < high
     assert found.simulation.samples_ci is not None
@@ -161,7 +162,7 @@ def test_what_was_drawn_before_changes_no_result() -> None:
 
     def row(delta: float, epsilon: float) -> dict[str, object]:
         test = Sprt(0.73, delta, 0.05)
-        found = simulate_model(test, Exponential.private(test, epsilon), Bernoulli(0.9), 50, seed=4).as_dict()
+        found = simulate_model(test, Exponential.private(test, epsilon), Bernoulli(0.9), 50, Sampling(4)).as_dict()
         return {name: value for name, value in found.items() if not name.startswith("seconds")}
 
     rows: dict[tuple[float, float], dict[str, object]] = {}

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.errors import require
 from dpsmc_audit.evidence.profiles import Leakage, best_tail, privacy_profile, total_variation
-from dpsmc_audit.evidence.verdict import Finding, Verdict
+from dpsmc_audit.evidence.verdict import Finding
 from dpsmc_audit.evidence.witness import Ranges
-from dpsmc_audit.observers.base import Claim, PairAudit, Resolution, undecided
+from dpsmc_audit.observers.base import Claim, PairAudit, Resolution
 from dpsmc_audit.observers.expected.law import (
     ExpectedLaw,
     SupportGap,
@@ -37,6 +37,7 @@ from dpsmc_audit.observers.expected.verdicts import (
     exact_verdict,
     support_gap_evidence,
 )
+from dpsmc_audit.observers.words import ExpectedWords, Words
 from dpsmc_audit.runs.memory import require_room
 from dpsmc_audit.sampling.pairs import draw_excess, pair_sums
 from dpsmc_audit.sampling.plan import Sampling
@@ -63,9 +64,12 @@ class ExpectedAudit(PairAudit):
         The average of each member at the smallest L.
     output_sensitivity : float
         By how much the entries change the mean decision.
+    pairs : int, optional
+        Pairs of sequences that were drawn; None for the exact engine.
     """
 
     observer: ClassVar[str] = "expected"
+    prose: ClassVar[type[Words]] = ExpectedWords
     histogram: Histogram
     exact: Finding
     given_pairs: Finding | None = None
@@ -74,35 +78,12 @@ class ExpectedAudit(PairAudit):
     start_1: float
     start_0: float
     output_sensitivity: float
+    pairs: int | None = None
 
     @property
     def bins_outside(self) -> int:
         """How many bins have a ratio beyond the claim."""
         return int(self.histogram.outside.sum())
-
-    @property
-    def sentence(self) -> str:
-        """The verdict in one sentence."""
-        found, claim, how = self.finding, self.claim.text, self.claim.how
-        if found.verdict == Verdict.CERTIFIED:
-            return f"certified: every bin's log ratio is within {claim}, {how} and at this bin width"
-        if found.verdict == Verdict.UNDECIDED:
-            return f"undecided: at this bin width {undecided(found.delta_upper, claim)}"
-        if found.verdict == Verdict.CONSISTENT:
-            could = "too few pairs, or all runs alike: no difference could have shown"
-            if found.detectable is not None:
-                could = f"a difference of {found.detectable:.3g} samples would have shown"
-            return f"consistent with {claim}: no violation found {how}; {could}"
-        assert found.witness is not None
-        bound = "no finite epsilon holds"
-        if not math.isinf(found.epsilon_lower):
-            bound = f"epsilon is at least {found.epsilon_lower:.4g}"
-        at_least = "at least " if self.sampled else ""
-        p1, p0 = ((at_least if p > 0.0 else "") + f"{p:.4g}" for p in (found.witness.p1, found.witness.p0))
-        return (
-            f"violated {how}: {bound}, and delta is at least {found.delta_lower:.4g} at {claim}. "
-            f"Witness: {found.witness.name} has probability {p1} for x_n = 1 and {p0} for x_n = 0"
-        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of ``result.json`` without parameters."""
@@ -224,6 +205,7 @@ class Expected(Resolution):
         picture = _picture(pair, self.pairs, self.draws, int(law.edges[1]), sampling)
         finding, steps = support_gap_evidence(pair, self.pairs, sampling, confidence=claim.confidence)
         return {
+            "pairs": self.pairs,
             "finding": finding,
             "histogram": picture.histogram(law, claim.epsilon, claim.confidence),
             "gap": SupportGap(float(picture.start.min()), float(picture.start.max()), finding.delta_lower),

@@ -17,10 +17,11 @@ from dpsmc_audit.evidence.profiles import Leakage, factor, largest
 from dpsmc_audit.evidence.verdict import Finding, Verdict
 from dpsmc_audit.evidence.witness import Event, Outcomes
 from dpsmc_audit.numerics.ties import exceeds, ranked, tied_groups
-from dpsmc_audit.observers.base import Claim, PairAudit, Resolution, undecided
+from dpsmc_audit.observers.base import Claim, PairAudit, Resolution
 from dpsmc_audit.observers.expected.verdicts import delta_ends, log_ratio, surest_event
 from dpsmc_audit.observers.informed.law import InformedAverage, InformedLaw, average, given_sequence
 from dpsmc_audit.observers.informed.sequences import oscillating_sequence, read_sequence
+from dpsmc_audit.observers.words import InformedWords, Words
 from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.setting import Adjacent
 
@@ -69,6 +70,7 @@ class InformedAudit(PairAudit):
     """
 
     observer: ClassVar[str] = "informed"
+    prose: ClassVar[type[Words]] = InformedWords
     histogram: OutcomeHistogram
     law: InformedLaw
     shown: str
@@ -80,26 +82,6 @@ class InformedAudit(PairAudit):
     def sampled(self) -> bool:
         """False: the verdict is about given sequences, exactly."""
         return False
-
-    @property
-    def sentence(self) -> str:
-        """The verdict in one sentence."""
-        claim, found = self.claim.text, self.finding
-        if found.verdict == Verdict.CERTIFIED:
-            return f"certified on {self.worst}: every outcome's log ratio is within {claim}"
-        running = max(self.law.running)
-        if found.verdict == Verdict.UNDECIDED:
-            if running > 0.0:
-                return f"undecided: no violation of {claim} on {self.worst}, but {running:.3g} of the runs outlast it"
-            return f"undecided: on {self.worst} {undecided(found.delta_upper, claim)}"
-        text = f"violated on {self.worst}: delta is at least {found.delta_lower:.4g} at {claim}"
-        if self.averages is not None:
-            mean = max(self.averages.reveal_1.mean, self.averages.reveal_0.mean)
-            text += f". On random sequences the outcome reveals the sample with certainty with probability {mean:.4g}"
-        elif max(self.law.reveal_1, self.law.reveal_0) > 0.0:
-            reveal = max(self.law.reveal_1, self.law.reveal_0)
-            text += f"; with probability {reveal:.4g} the outcome reveals the sample with certainty"
-        return text
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of ``result.json`` without parameters."""

@@ -16,7 +16,7 @@ from dpsmc_audit.evidence.intervals import lower_ends, upper_ends
 from dpsmc_audit.evidence.profiles import factor, worst_event
 from dpsmc_audit.evidence.verdict import METHODS, Finding, Method, Verdict
 from dpsmc_audit.evidence.witness import Event, Ranges
-from dpsmc_audit.observers.base import Claim, Engine, PairAudit, Resolution, undecided
+from dpsmc_audit.observers.base import Claim, Engine, PairAudit, Resolution
 from dpsmc_audit.observers.expected.verdicts import log_ratio, surest_event
 from dpsmc_audit.observers.marginal.law import (
     NAMES,
@@ -29,6 +29,7 @@ from dpsmc_audit.observers.marginal.law import (
     marginal_law,
     smoothed_law,
 )
+from dpsmc_audit.observers.words import MarginalWords, Words
 from dpsmc_audit.runs.memory import NoRoomError
 from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.setting import Adjacent
@@ -87,33 +88,12 @@ class MarginalAudit(PairAudit):
     """
 
     observer: ClassVar[str] = "marginal"
+    prose: ClassVar[type[Words]] = MarginalWords
     histogram: JointHistogram
     floor: float
     method: Method
     runs: int
     leakage_from: str
-
-    @property
-    def sentence(self) -> str:
-        """The verdict in one sentence."""
-        found, claim, how = self.finding, self.claim.text, self.claim.how
-        if found.verdict == Verdict.CERTIFIED:
-            return f"certified: no event of one released (tau, o) needs a delta at {claim}"
-        if found.verdict == Verdict.UNDECIDED:
-            error = f"the law is known to ±{self.numerical_error:.2g}"
-            return f"undecided: {error}, and {undecided(found.delta_upper, claim)}"
-        if found.verdict == Verdict.CONSISTENT:
-            assert found.could is not None
-            return f"consistent with {claim}: no violation found {how}; {found.could.sentence}"
-        assert found.witness is not None
-        witness = f"{found.witness.name}: {found.witness.p1:.4g} for x_n = 1, {found.witness.p0:.4g} for x_n = 0"
-        if self.sampled and self.method == "anytime":
-            return f"violated {how} after {self.runs} runs of either member: {claim} does not hold. Witness: {witness}"
-        text = f"violated {how}: one released (tau, o) needs a delta of at least {found.delta_lower:.4g} at {claim}"
-        if found.epsilon_lower > self.claim.epsilon:
-            where = "" if self.sampled else f" on events of probability {self.floor:g} or more"
-            text += f", and epsilon is at least {found.epsilon_lower:.4g}{where}"
-        return f"{text}. Witness: {witness}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of ``result.json`` without parameters."""
