@@ -20,7 +20,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from dpsmc_audit.app.config import Config, as_typed, known_keys, read, register
-from dpsmc_audit.app.interrupts import interrupted
+from dpsmc_audit.app.interrupts import ignore, interrupted
 from dpsmc_audit.app.keys import UnknownKeyError, key_of, overrides_in, own_configuration
 from dpsmc_audit.app.messages import one_line, unknown_to_hydra
 from dpsmc_audit.errors import require
@@ -205,6 +205,7 @@ def main() -> None:
         if isinstance(error, Exception) and not interrupted():
             _stop(error)
         print(f"\ninterrupted: {_closed(error)}", file=sys.stderr)
+        ignore()
         sys.exit(130)
     finally:
         sweeps.end()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from types import FrameType
 
-__all__ = ["interrupted", "listen"]
+__all__ = ["ignore", "interrupted", "listen"]
 
 
 class _Once:
@@ -35,3 +35,9 @@ def listen() -> None:
     """Handle Ctrl-C from now on, unless the process was started to ignore it (in the background of a shell)."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, _Once())
+
+
+def ignore() -> None:
+    """Ignore Ctrl-C from now on, if `listen` was called: Python removes its handlers before the process ends."""
+    if isinstance(signal.getsignal(signal.SIGINT), _Once):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)

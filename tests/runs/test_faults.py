@@ -221,6 +221,18 @@ def test_a_sweep_in_a_long_block_still_shows_its_finished_points(tmp_path: Path)
     assert "Traceback" not in err
 
 
+def test_ctrl_c_until_the_process_ends_changes_nothing(tmp_path: Path) -> None:
+    """Also while Python closes down, when it has removed the handlers of signals."""
+    process = start([*AUDIT, "runs=40000000"], tmp_path)
+    wait_for((tmp_path / "a" / "checkpoint-runs.npz").exists, process)
+    while process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.002)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.count("interrupted: kept") == 1
+
+
 def test_ctrl_c_during_the_imports_is_quiet(tmp_path: Path) -> None:
     (tmp_path / "hydra.py").write_text("import pathlib, time\npathlib.Path('importing').touch()\ntime.sleep(60)\n")
     process = start(["task=simulate"], tmp_path)  # the folder it starts in comes first on the path
