@@ -84,7 +84,13 @@ def tables() -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def observers_figure(rows: pd.DataFrame) -> Figure:
     """That of ``+sweep=observers``, wide enough for its longest numbers."""
-    drawn = sweep_figure([{**row, "observer": row["notion"]} for row in rows.to_dict("records")], ["mechanism"])
+    drawn = sweep_figure(
+        [
+            {f"{key}": value for key, value in row.items()} | {"observer": row["notion"]}
+            for row in rows.to_dict("records")
+        ],
+        ["mechanism"],
+    )
     drawn.set_size_inches(9.5, 4.6)
     return drawn
 
