@@ -47,7 +47,7 @@ def test_one_run_prints_one_row_and_writes_its_result(run: Run, tmp_path: Path) 
     assert (tmp_path / "here" / "result.json").exists()
     assert result["parameters"]["epsilon"] == 0.05
     assert set(result) == {
-        "parameters", "samples", "samples_ci", "samples_exact", "samples_exact_error", "accuracy", "accuracy_ci",
+        "schema", "parameters", "samples", "samples_ci", "samples_exact", "samples_exact_error", "accuracy", "accuracy_ci",
         "null_rate", "error_exact", "error_exact_error", "fp_worst", "fp_worst_error", "fn_worst", "fn_worst_error",
         "unfinished", "decision", "seconds", "seconds_per_run", "provenance", "warnings",
     }  # fmt: skip
@@ -273,10 +273,13 @@ def test_the_exact_engine_samples_nothing(run: Run, tmp_path: Path) -> None:
 
 def configurations() -> list[list[str]]:
     groups = [path.relative_to(TOP / "conf") for path in sorted((TOP / "conf").glob("*/*.yaml"))]
-    needs = {"law": ["mechanism.distribution=gamma", "mechanism.arguments={a: 2, scale: 5}"]}
-    needs |= {key: ["task=estimate"] for key in ("powertrain", "recorded", "python")}
+    needs = {"mechanism=law": ["mechanism.distribution=gamma", "mechanism.arguments={a: 2, scale: 5}"]}
+    needs |= {f"model={key}": ["task=estimate"] for key in ("powertrain", "recorded", "python")}
+    needs |= {f"{group}=python": [f"{group}.target=math:sqrt"] for group in ("task", "notion")}
     return [
-        [f"{'+' if g.parent.name == 'sweep' else ''}{g.parent.name}={g.stem}", *needs.get(g.stem, [])] for g in groups
+        [f"{'+' if g.parent.name == 'sweep' else ''}{choice}", *needs.get(choice, [])]
+        for g in groups
+        for choice in [f"{g.parent.name}={g.stem}"]
     ]
 
 
