@@ -47,7 +47,8 @@ def test_one_run_prints_one_row_and_writes_its_result(run: Run, tmp_path: Path) 
     assert (tmp_path / "here" / "result.json").exists()
     assert result["parameters"]["epsilon"] == 0.05
     assert set(result) == {
-        "schema", "parameters", "samples", "samples_ci", "samples_exact", "samples_exact_error", "accuracy", "accuracy_ci",
+        "schema",
+        "parameters", "samples", "samples_ci", "samples_exact", "samples_exact_error", "accuracy", "accuracy_ci",
         "null_rate", "error_exact", "error_exact_error", "fp_worst", "fp_worst_error", "fn_worst", "fn_worst_error",
         "unfinished", "decision", "seconds", "seconds_per_run", "provenance", "warnings",
     }  # fmt: skip
