@@ -31,9 +31,9 @@ def main() -> None:
         sampling=Sampling(seed=1),
     )
     (TOP / "experiments" / "results" / "figure1.csv").write_text(columns_csv(found.histogram), encoding="utf-8")
-    drawn = audit_figure(found)
-    assert drawn is not None
-    save(drawn, TOP / "figures" / "figure1")
+    figure = audit_figure(found)
+    assert figure is not None
+    save(figure, TOP / "figures" / "figure1")
     print(found.sentence)
 
 

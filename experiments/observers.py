@@ -84,13 +84,8 @@ def tables() -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def observers_figure(rows: pd.DataFrame) -> Figure:
     """That of ``+sweep=observers``, wide enough for its longest numbers."""
-    drawn = sweep_figure(
-        [
-            {f"{key}": value for key, value in row.items()} | {"observer": row["notion"]}
-            for row in rows.to_dict("records")
-        ],
-        ["mechanism"],
-    )
+    points = [{str(key): value for key, value in row.items()} for row in rows.to_dict("records")]
+    drawn = sweep_figure([point | {"observer": point["notion"]} for point in points], ["mechanism"])
     drawn.set_size_inches(9.5, 4.6)
     return drawn
 

@@ -39,7 +39,18 @@ _ON_THE_LINE = 1e-6
 
 
 def both_sizes(make: Callable[[int], Markup]) -> Markup:
-    """A chart for wide windows and one for narrow ones."""
+    """Draw a chart for wide windows and one for narrow ones.
+
+    Parameters
+    ----------
+    make : callable
+        Draws the chart with a width in pixels.
+
+    Returns
+    -------
+    Markup
+        Both; the style sheet shows the one that fits.
+    """
     from markupsafe import Markup
 
     return Markup("").join(
@@ -48,7 +59,22 @@ def both_sizes(make: Callable[[int], Markup]) -> Markup:
 
 
 def grid(frame: Frame, x: Scale | None, y: Scale | None, x_label: str = "", y_label: str = "") -> list[Markup]:
-    """Lines and numbers at round values, and the names of the axes: y above its panel, x below it."""
+    """Draw lines and numbers at round values, and the names of the axes: y above its panel, x below it.
+
+    Parameters
+    ----------
+    frame : Frame
+        Where the panel lies.
+    x, y : Scale, optional
+        The axes that get numbers.
+    x_label, y_label : str
+        Their names.
+
+    Returns
+    -------
+    list of Markup
+        Elements of SVG.
+    """
     made = []
     if y is not None:
         for value in y.ticks(5):
@@ -80,7 +106,24 @@ def _power(value: float) -> str:
 
 
 def say_bin(each: Bin, bins: Bins, epsilon: float, name: str) -> str:
-    """All values of a bin in one sentence: shown on hover, focus and tap, and by browsers without scripts."""
+    """Say all values of a bin in one sentence: shown on hover, focus and tap, and by browsers without scripts.
+
+    Parameters
+    ----------
+    each : Bin
+        The bin.
+    bins : Bins
+        The picture it is part of.
+    epsilon : float
+        The claim.
+    name : str
+        Of the value that differs between the members.
+
+    Returns
+    -------
+    str
+        The sentence.
+    """
     low, high = (_plain(x) for x in (each.lo, each.hi))
     where = f"{low} to {high}"
     if each.lo % 1.0 == 0.5:  # bins of whole numbers
@@ -104,7 +147,24 @@ def say_bin(each: Bin, bins: Bins, epsilon: float, name: str) -> str:
 
 
 def histogram_chart(bins: Bins, epsilon: float, name: str, width: int) -> Markup:
-    """Both members; with their ratio below, or, for one sequence, one member up and the other down."""
+    """Draw both members, with their ratio below, or, for one sequence, one member up and the other down.
+
+    Parameters
+    ----------
+    bins : Bins
+        What is drawn.
+    epsilon : float
+        The claim.
+    name : str
+        Of the value that differs between the members.
+    width : int
+        Of the picture, in pixels.
+
+    Returns
+    -------
+    Markup
+        An element of SVG.
+    """
     left, right = (50.0, width - 8.0)
     first, last = bins.bins[0].lo, bins.bins[-1].hi
     room = 0.01 * (last - first)

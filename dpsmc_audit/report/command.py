@@ -15,9 +15,19 @@ _PATH = re.compile(r"(?<![\w./~\\:)\]-])(?:~|[A-Za-z]:)?[/\\](?:[^\s/\\'\"<>,;:(
 
 
 def command_line(given: Sequence[str], *, sweep: bool = False) -> tuple[str, bool]:
-    """The command with these overrides, quoted for a shell; and whether paths in it were shortened.
+    """Write the command with these overrides, quoted for a shell. Where a run writes to is left out.
 
-    Where a run writes to is left out: it changes no result.
+    Parameters
+    ----------
+    given : sequence of str
+        The overrides.
+    sweep : bool
+        Whether the command makes a sweep.
+
+    Returns
+    -------
+    tuple
+        The command, and whether paths in it were shortened to file names.
 
     Examples
     --------
@@ -43,7 +53,7 @@ def _shortened(word: str) -> str:
 
 
 def without_folders(text: str) -> str:
-    """With absolute paths cut to their last part: a report may be passed on.
+    """Cut absolute paths to their last part, so that a report can be passed on.
 
     Examples
     --------

@@ -232,7 +232,20 @@ def profile_figure(audit: PairAudit) -> Figure:
 
 
 def sweep_figure(rows: Sequence[dict[str, Any]], over: Sequence[str]) -> Figure:
-    """Mean samples, or what an audit found, over the first swept parameter; one line for each value of the others."""
+    """Draw mean samples, or what an audit found, over the first swept parameter; a line for each value of the others.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        The points.
+    over : sequence of str
+        The swept parameters, the one for the axis first.
+
+    Returns
+    -------
+    Figure
+        Bars by observer where several observers were swept.
+    """
     if len({row.get("observer") for row in rows}) > 1:
         return _observers_figure(rows)
     figure = new_figure(7.0, 4.2)

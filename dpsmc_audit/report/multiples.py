@@ -61,7 +61,18 @@ class Panel:
 
 
 def measures_of(rows: Sequence[Row]) -> list[Measure]:
-    """Those that any row has, but for those that say nothing new."""
+    """Choose the measures that any row has, without those that say nothing new.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Of one task.
+
+    Returns
+    -------
+    list of Measure
+        In the order of their importance.
+    """
     known = [m for m in MEASURES.get(rows[0]["task"], ()) if any(_value(row, m.key) is not None for row in rows)]
     said: list[list[float | None]] = []
     kept: list[Measure] = []
@@ -81,7 +92,20 @@ def _value(row: Row, key: str) -> float | None:
 
 
 def panels(rows: Sequence[Row], swept: Sequence[str]) -> list[Panel]:
-    """Of all measures over all swept parameters, the one with most values first."""
+    """Draw all measures over all swept parameters.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        The points.
+    swept : sequence of str
+        Parameters with several values, the one with most values first.
+
+    Returns
+    -------
+    list of Panel
+        At most twelve.
+    """
     made: list[Panel] = []
     for measure in measures_of(rows):
         for name in swept:

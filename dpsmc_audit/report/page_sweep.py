@@ -33,14 +33,33 @@ FILES = (
 def write_sweep_report(
     folder: Path, study: str | None, points: Sequence[tuple[Path, Row]], failed: Sequence[str], given: Sequence[str]
 ) -> None:
-    """Beside the sweep's table; `points` are the results' files with their rows."""
+    """Write the page of a sweep beside its table; the parameters are those of `sweep_page`."""
     write_text(folder / REPORT, sweep_page(folder, study, points, failed, given))
 
 
 def sweep_page(
     folder: Path, study: str | None, points: Sequence[tuple[Path, Row]], failed: Sequence[str], given: Sequence[str]
 ) -> str:
-    """The page, from rows as `tables.flatten` makes them."""
+    """Render the page of a sweep.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the sweep.
+    study : str, optional
+        Its name.
+    points : sequence of tuple
+        The file of each result, and its row as `tables.flatten` makes it.
+    failed : sequence of str
+        One line for each point that failed.
+    given : sequence of str
+        The words of the command line.
+
+    Returns
+    -------
+    str
+        HTML that loads nothing.
+    """
     rows = [row for _, row in points]
     columns = columns_for(rows)
     cells = [[column.show(row) for column in columns] for row in rows]
@@ -101,7 +120,7 @@ def _number(value: Any) -> float:
 
 
 def sort_key(cell: str) -> str:
-    """What a cell is sorted by: its first number, with its unit of time, or its text; nothing where it is missing.
+    """Return what a cell is sorted by: its first number, in seconds for a time, or its text; nothing if it is missing.
 
     Examples
     --------
@@ -128,7 +147,20 @@ def _colour(rows: Sequence[Row]) -> str:
 
 
 def summary(rows: Sequence[Row], failed: int) -> str:
-    """The sweep in one sentence."""
+    """Say in one sentence what a sweep found.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        The points that were finished.
+    failed : int
+        How many were not.
+
+    Returns
+    -------
+    str
+        The sentence.
+    """
     missing = {0: "", 1: " 1 point failed and is named below."}.get(
         failed, f" {failed} points failed and are named below."
     )

@@ -72,7 +72,22 @@ def _ranges(curves: Sequence[Curve], epsilon: float) -> tuple[float, float, floa
 
 
 def profile_chart(curves: Sequence[Curve], epsilon: float, width: int) -> Markup:
-    """Solid where x = 1 is the likelier member, dashed the other way round; the claim is a dotted line."""
+    """Draw the profiles: solid where x = 1 is the likelier member, dashed the other way round; the claim is dotted.
+
+    Parameters
+    ----------
+    curves : sequence of Curve
+        One for each observer.
+    epsilon : float
+        The claim.
+    width : int
+        Of the picture, in pixels.
+
+    Returns
+    -------
+    Markup
+        An element of SVG.
+    """
     end, bottom, top = _ranges(curves, epsilon)
     frame = Frame(50.0, width - 10.0, 46.0, 306.0)
     x, y = Scale(0.0, end, frame.left, frame.right), Scale(bottom, top, frame.bottom, frame.top, log=True)
@@ -141,7 +156,20 @@ def _say(name: str, forth: float, back: float) -> str:
 
 
 def slider_data(curves: Sequence[Curve], epsilon: float) -> dict[str, Any]:
-    """For the script: places, deltas, and for every place of the slider the sentences, made here and not there."""
+    """Make what the slider's script shows: places, deltas, and the sentences for every place.
+
+    Parameters
+    ----------
+    curves : sequence of Curve
+        One for each observer.
+    epsilon : float
+        The claim, where the slider starts.
+
+    Returns
+    -------
+    dict
+        Ready for JSON.
+    """
     whole = curves[0].epsilon
     every = max(1, math.ceil(len(whole) / _STOPS))
     stops = [k for k, e in enumerate(whole) if k % every == 0 or e in (epsilon, 2.0 * epsilon)]

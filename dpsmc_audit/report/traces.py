@@ -20,7 +20,22 @@ _PANELS = 3
 
 
 def traces_figure(found: Estimate, formula: Formula, title: str) -> Figure:
-    """One panel for each signal of the formula, three at most."""
+    """Draw one panel for each signal of the formula, three at most.
+
+    Parameters
+    ----------
+    found : Estimate
+        The traces, and how many of them satisfy the formula.
+    formula : Formula
+        The specification.
+    title : str
+        Where the traces come from.
+
+    Returns
+    -------
+    Figure
+        With the window and the bounds of the formula.
+    """
     names = list(formula.signals[:_PANELS])
     figure = new_figure(7.5, 1.4 + 2.6 * len(names))
     panels = np.atleast_1d(figure.subplots(len(names), 1, sharex=True))
@@ -38,7 +53,19 @@ def traces_figure(found: Estimate, formula: Formula, title: str) -> Figure:
 
 
 def draw_traces(axes: Axes, examples: Examples, formula: Formula, name: str) -> None:
-    """The signal of each trace; the window is shaded, and what the signal is compared with is a dashed line."""
+    """Draw one signal of each trace; the window is shaded, and what the signal is compared with is a dotted line.
+
+    Parameters
+    ----------
+    axes : Axes
+        Where to draw.
+    examples : Examples
+        Traces that satisfy the formula, and traces that violate it.
+    formula : Formula
+        The specification.
+    name : str
+        Of the signal.
+    """
     ends = []
     for kept, colour, label in (
         (examples.satisfying, DARK_BLUE, "satisfies the formula"),

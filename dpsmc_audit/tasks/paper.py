@@ -42,10 +42,22 @@ TABLE1: dict[tuple[float, float, float], PaperRow] = {
 
 
 def compare(setting: Setting, epsilon: float) -> dict[str, float | None]:
-    """The paper's row for these parameters and its distance from the exact mean; None where the paper has no such row.
+    """Find the paper's row for these parameters and its distance from the exact mean.
 
     The distance is in standard errors of the paper's own 10^4 runs (exactly known: sd of tau / 100), beyond what
     rounding explains; it is positive where the paper lies above.
+
+    Parameters
+    ----------
+    setting : Setting
+        The test with its noise, and the system.
+    epsilon : float
+        The privacy level.
+
+    Returns
+    -------
+    dict
+        The paper's mean with its half-width, and the distance; all None where the paper has no such row.
 
     Examples
     --------
@@ -66,7 +78,21 @@ def compare(setting: Setting, epsilon: float) -> dict[str, float | None]:
 
 
 def published(test: Sprt, mechanism: Mechanism, epsilon: float) -> dict[str, float | None]:
-    """The paper's row for these parameters, its time included; None where the paper has no such row.
+    """Find the paper's row for these parameters, its time included.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    mechanism : Mechanism
+        Its noise.
+    epsilon : float
+        The privacy level.
+
+    Returns
+    -------
+    dict
+        The paper's mean and time with their half-widths; all None where the paper has no such row.
 
     Examples
     --------

@@ -277,15 +277,12 @@ def test_the_exact_engine_samples_nothing(run: Run, tmp_path: Path) -> None:
 
 def configurations() -> list[list[str]]:
     groups = [path.relative_to(TOP / "conf") for path in sorted((TOP / "conf").glob("*/*.yaml"))]
-    needs = {"law": ["mechanism.distribution=gamma", "mechanism.arguments={a: 2, scale: 5}"]}
-    needs |= {key: ["task=estimate"] for key in ("powertrain", "recorded")}
-    needs |= {"model=python": ["task=estimate"]}
+    needs = {"mechanism=law": ["mechanism.distribution=gamma", "mechanism.arguments={a: 2, scale: 5}"]}
+    needs |= {f"model={key}": ["task=estimate"] for key in ("powertrain", "recorded", "python")}
+    needs |= {f"{group}=python": [f"{group}.target=math:sqrt"] for group in ("task", "notion")}
     needs |= {"mechanism=python": ["mechanism.target=dpsmc_audit:Exponential.private"]}
     chosen = [f"{group.parent.name}={group.stem}" for group in groups]
-    return [
-        ["+" * name.startswith("sweep") + name, *needs.get(name, needs.get(name.partition("=")[2], []))]
-        for name in chosen
-    ]
+    return [["+" * name.startswith("sweep") + name, *needs.get(name, [])] for name in chosen]
 
 
 @pytest.mark.parametrize("overrides", configurations(), ids=lambda overrides: overrides[0])

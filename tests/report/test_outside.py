@@ -115,7 +115,7 @@ def test_a_sweep_over_an_observer_from_outside_has_its_table(run: Run, tmp_path:
     words = ("-m", "notion=python", f"notion.target={own}:Quiet", *SMALL[:1], *SMALL[2:], "epsilon=0.1,0.2")
     code, out, err = run(*words, "hydra.sweep.dir=s")
     assert (code, err) == (0, "")
-    assert out.count("violated") == 2
+    assert [line.split()[3] for line in out.splitlines()[2:4]] == ["violated", "violated"]
     assert "All 2 audits refute the privacy claim." in (tmp_path / "s" / "report.html").read_text(encoding="utf-8")
 
 
