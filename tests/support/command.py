@@ -12,6 +12,8 @@ import pytest
 from hydra.core.global_hydra import GlobalHydra
 
 from dpsmc_audit.app import cli
+from dpsmc_audit.report import figures
+from tests.support.compositions import shared_compositions
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -26,13 +28,24 @@ def runner(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
         monkeypatch.setattr(sys, "argv", ["dpsmc_audit", *arguments])
         code = 0
         try:
-            cli.main()
+            with shared_compositions(monkeypatch):
+                cli.main()
         except SystemExit as stop:
             code = stop.code if isinstance(stop.code, int) else 1
         out, err = capsys.readouterr()
         return code, out, err
 
     return call
+
+
+def without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are files, but empty: for tests of many commands whose figures other tests draw."""
+
+    def save(figure: object, stem: Path, formats: tuple[str, ...] = ("pdf", "png")) -> None:
+        for suffix in formats:
+            Path(f"{stem}.{suffix}").touch()
+
+    monkeypatch.setattr(figures, "save", save)
 
 
 def result_in(folder: Path) -> dict[str, Any]:
