@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.errors import ParameterError, check_probability
-from dpsmc_audit.sampling.runs import _uniforms
 from dpsmc_audit.stl.traces import Traces
 
 if TYPE_CHECKING:
@@ -101,6 +100,8 @@ class Bernoulli:
         check_probability("p_phi", self.p_phi)
 
     def batches(self, seed: int) -> Iterator[Batch]:
+        from dpsmc_audit.sampling.runs import _uniforms  # the child of a release on recorded data needs no Numba
+
         uniforms, first = np.empty(BATCH), 0
         while True:
             _uniforms(np.uint64(seed), first, uniforms)
