@@ -15,7 +15,7 @@ from dpsmc_audit.exact.averages import exact_mean, exact_sd
 from dpsmc_audit.exact.laws import exact_law
 from dpsmc_audit.observers.marginal.law import marginal_law
 from dpsmc_audit.sampling.runs import draw_runs
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.setting import Adjacent, Setting
 
 __all__ = ["exact_ratios"]
 
@@ -48,7 +48,7 @@ def _runs_needed() -> dict[str, float]:
     delta is estimated on the event that the exact laws say is the best one, which is in sampling's favour.
     """
     spread = exact_sd(Setting(TEST, LAW, P_PHI)).value / exact_mean(Setting(TEST, LAW, P_PHI)).value
-    law = marginal_law(Setting(TEST, LAW, P_PHI), (1,))
+    law = marginal_law(Adjacent(Setting(TEST, LAW, P_PHI)))
     one, zero = law.p1.ravel(), law.p0.ravel()
     best = one > math.exp(EPSILON) * zero
     p, q = float(one[best].sum()), float(zero[best].sum())
@@ -67,7 +67,7 @@ def exact_ratios() -> Ratios:
     works = {
         "mean": _anew(lambda: exact_mean(Setting(TEST, LAW, P_PHI))),
         "law": _anew(lambda: exact_law(Setting(TEST, LAW, P_PHI))),
-        "profile": _anew(lambda: marginal_law(Setting(TEST, LAW, P_PHI), (1,)).leakage(epsilons, 0.01)),
+        "profile": _anew(lambda: marginal_law(Adjacent(Setting(TEST, LAW, P_PHI))).leakage(epsilons, 0.01)),
     }
     speed = alternate({"runs": lambda: float(draw_runs(Setting(TEST, LAW, P_PHI), FEW).tau.size), **works}, ROUNDS)
     needed, asked = _runs_needed(), {"mean": "the mean", "law": "a tail of 1 %", "profile": "delta at epsilon"}

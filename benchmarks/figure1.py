@@ -10,9 +10,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 from benchmarks.measure import LAW, P_PHI, TEST, Ratio, Ratios, alternate
+from dpsmc_audit.mechanisms import NoNoise
 from dpsmc_audit.sampling import pairs
 from dpsmc_audit.sampling import runs as monte_carlo
+from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.sampling.runs import SEQUENCES, derived
+from dpsmc_audit.setting import Adjacent, Setting
 
 __all__ = ["figure1_ratios"]
 
@@ -103,7 +106,13 @@ def figure1_ratios() -> Ratios:
     brute = _brute_force(excess)
 
     def records(count: int) -> pairs.PairSums:
-        return pairs.pair_sums(TEST, P_PHI, excess, count, (1,), seed=1, max_steps=10**7, groups=1)
+        return pairs.pair_sums(
+            Adjacent(Setting(TEST, NoNoise(), P_PHI), (1,)),
+            excess,
+            count,
+            groups=1,
+            sampling=Sampling(seed=1, max_steps=10**7),
+        )
 
     expected = records(FEW).sums[0]
     for name, sums in brute.items():

@@ -15,11 +15,12 @@ import numpy as np
 from benchmarks.measure import EPSILON, LAW, P_PHI, TEST, Ratio, Ratios, alternate
 from dpsmc_audit.exact.fixed import exit_law
 from dpsmc_audit.exact.laws import _exact_law, exact_law
-from dpsmc_audit.mechanisms import Exponential
+from dpsmc_audit.mechanisms import Exponential, NoNoise
 from dpsmc_audit.observers.expected.picture import BATCH
 from dpsmc_audit.sampling.pairs import draw_excess, pair_sums
+from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.sampling.runs import draw_runs
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 
 __all__ = ["growth_ratios", "memory_ratios"]
@@ -37,11 +38,11 @@ print(next(line for line in lines if line.startswith("VmHWM")).split()[1])
 """The peak of this very process: what getrusage tells also counts the process that started it."""
 _SIMULATE = """
 from dpsmc_audit.tasks.simulate import simulate
-simulate(TEST, LAW, P_PHI, {size}, execution=Execution("threads", 2))
+simulate(Setting(TEST, LAW, P_PHI), {size}, Sampling(execution=Execution("threads", 2)))
 """
 _PAIRS = """
 from dpsmc_audit.sampling.pairs import draw_excess, pair_sums
-pair_sums(TEST, P_PHI, draw_excess(LAW, 10_000, 1), {size}, (1,), seed=1, max_steps=10**7)
+pair_sums(Adjacent(Setting(TEST, LAW, P_PHI)), draw_excess(LAW, 10_000, 1), {size}, Sampling())
 """
 
 
@@ -67,7 +68,9 @@ def _sums(pairs: int, draws: int) -> None:
     """As an audit does it: a batch of draws of L after the other, all of them on the same pairs."""
     for first in range(0, draws, BATCH):
         excess = draw_excess(LAW, min(BATCH, draws - first), 1, first)
-        pair_sums(TEST, P_PHI, excess, pairs, (1,), seed=1, max_steps=10**7)
+        pair_sums(
+            Adjacent(Setting(TEST, NoNoise(), P_PHI), (1,)), excess, pairs, sampling=Sampling(seed=1, max_steps=10**7)
+        )
 
 
 def _law(setting: Setting, entry: int = 0) -> object:

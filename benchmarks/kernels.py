@@ -12,6 +12,7 @@ import numpy as np
 from benchmarks import in_c, plain
 from benchmarks.measure import LAW, P_PHI, TEST, Ratio, Ratios, alternate
 from dpsmc_audit.exact.averages import exact_mean, exact_sd
+from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.sampling.runs import draw_runs
 from dpsmc_audit.setting import Setting
 
@@ -32,10 +33,15 @@ def _times() -> dict[str, tuple[int, Callable[[int, int], Any]]]:
         "C, scalar": (4_000, lambda runs, seed: in_c.scalar_steps(runs, seed)[0]),
         "suite, steps": (
             4_000,
-            lambda runs, seed: draw_runs(Setting(TEST, LAW, P_PHI), runs, seed=seed, kernel="steps").tau,
+            lambda runs, seed: (
+                draw_runs(Setting(TEST, LAW, P_PHI), runs, kernel="steps", sampling=Sampling(seed=seed)).tau
+            ),
         ),
         "C, jumps": (MANY, lambda runs, seed: in_c.binomial_jumps(runs, seed)[0]),
-        "suite, jumps": (MANY, lambda runs, seed: draw_runs(Setting(TEST, LAW, P_PHI), runs, seed=seed).tau),
+        "suite, jumps": (
+            MANY,
+            lambda runs, seed: draw_runs(Setting(TEST, LAW, P_PHI), runs, sampling=Sampling(seed=seed)).tau,
+        ),
     }
 
 
@@ -46,7 +52,7 @@ def _check(times: dict[str, tuple[int, Callable[[int, int], Any]]]) -> None:
         runs = CHECKED.get(name, 40_000)
         assert abs(np.mean(draw(runs, 1)) - mean) < 5 * spread / runs**0.5, f"{name} samples another law"
     tau, decision = in_c.binomial_jumps(40_000, 1)
-    ours = draw_runs(Setting(TEST, LAW, P_PHI), 40_000, seed=1)
+    ours = draw_runs(Setting(TEST, LAW, P_PHI), 40_000, sampling=Sampling(seed=1))
     assert np.array_equal(tau, ours.tau), "the two jumps disagree"
     assert np.array_equal(decision, ours.decision), "the two jumps disagree"
 

@@ -14,12 +14,15 @@ from typing import cast
 import numpy as np
 
 from benchmarks.measure import EPSILON, LAW, P_PHI, TEST, Ratio, Ratios
-from dpsmc_audit.observers.expected.audit import audit
+from dpsmc_audit.mechanisms import NoNoise
+from dpsmc_audit.observers.audit import audit
+from dpsmc_audit.observers.expected.audit import Expected
 from dpsmc_audit.runs.execution import Execution
 from dpsmc_audit.sampling import runs as monte_carlo
 from dpsmc_audit.sampling.pairs import draw_excess, pair_sums
+from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.sampling.runs import MOST_RUNS, walk_arguments
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.tasks.simulate import simulate
 
 __all__ = ["thread_ratios"]
@@ -63,10 +66,10 @@ def thread_ratios() -> Ratios:
     """The results are compared too: threads change none."""
 
     def simulated(execution: Execution) -> object:
-        return simulate(Setting(TEST, LAW, P_PHI), RUNS, execution=execution).tally
+        return simulate(Setting(TEST, LAW, P_PHI), RUNS, sampling=Sampling(execution=execution)).tally
 
     def audited(execution: Execution) -> object:
-        found = audit(Setting(TEST, LAW, P_PHI), EPSILON, pairs=PAIRS, execution=execution)
+        found = audit(Setting(TEST, LAW, P_PHI), EPSILON, Expected(pairs=PAIRS), sampling=Sampling(execution=execution))
         return found.verdict, found.histogram.p1.tolist(), found.histogram.p0.tolist()
 
     assert simulated(Execution()) == simulated(TWO), "threads change a simulation"
@@ -74,7 +77,12 @@ def thread_ratios() -> Ratios:
     excess = draw_excess(LAW, 10_000, 1)
 
     def passed(execution: Execution) -> object:
-        return pair_sums(TEST, P_PHI, excess, FEW_PAIRS, (1,), seed=1, max_steps=10**7, execution=execution).sums.sum()
+        return pair_sums(
+            Adjacent(Setting(TEST, NoNoise(), P_PHI), (1,)),
+            excess,
+            FEW_PAIRS,
+            sampling=Sampling(seed=1, max_steps=10**7, execution=execution),
+        ).sums.sum()
 
     assert passed(Execution()) == passed(TWO), "threads change the sums over pairs"
     short = _seconds(

@@ -26,6 +26,7 @@ from dpsmc_audit.evidence.bounds import bounded_verdict
 from dpsmc_audit.evidence.events import Counted, joined, outcome_code
 from dpsmc_audit.evidence.gathered import Gathered, Outcomes
 from dpsmc_audit.evidence.verdict import Method
+from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.sampling.runs import draw_runs
 from dpsmc_audit.setting import Setting
 
@@ -47,7 +48,10 @@ def one_sided(runs: int, seed: int) -> Outcomes:
 
 def algorithm2(runs: int, seed: int) -> Outcomes:
     """One released (tau, o) of Algorithm 2 with its first sample set."""
-    one, zero = (draw_runs(Setting(TEST, LAW, P_PHI), runs, seed=2 * seed + x, entries=(1,), bit=x) for x in (1, 0))
+    one, zero = (
+        draw_runs(Setting(TEST, LAW, P_PHI), runs, entries=(1,), bit=x, sampling=Sampling(seed=2 * seed + x))
+        for x in (1, 0)
+    )
     return Outcomes(outcome_code(one.tau, one.decision), outcome_code(zero.tau, zero.decision))
 
 

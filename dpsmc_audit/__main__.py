@@ -1,20 +1,21 @@
-"""``python -m dpsmc_audit``: the command line of `dpsmc_audit.app.cli`, and nothing to say before it is there."""
+"""``python -m dpsmc_audit``: the command line of `dpsmc_audit.app.cli`."""
 
 from __future__ import annotations
 
 import signal
-from typing import NoReturn
 
 __all__ = ["start"]
 
 
-def start() -> NoReturn:
-    """Until the imports are done a Ctrl-C just ends the process, without a traceback: there is nothing to keep."""
+def start() -> None:
+    """Run the command line. During the imports Ctrl-C ends the process at once: there is nothing to keep."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from dpsmc_audit.app.cli import command
+    from dpsmc_audit.app.cli import main
+    from dpsmc_audit.app.interrupts import listen
 
-    command()
+    listen()
+    main()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Errors for the user, and the checks that every room makes."""
+"""Errors for the user, and checks that all modules use."""
 
 from __future__ import annotations
 
@@ -9,23 +9,68 @@ __all__ = ["ParameterError", "check_entries", "check_probability", "in_order", "
 
 
 class ParameterError(ValueError):
-    """A parameter that no run can be made with; its message is one line for the user."""
+    """A parameter is invalid. The message is one line for the user."""
 
 
 def require(condition: bool, message: str) -> None:
-    """Raise `ParameterError` unless the condition holds (a comparison with nan never does)."""
+    """Raise an error unless a condition holds. A comparison with nan never holds.
+
+    Parameters
+    ----------
+    condition : bool
+        The condition.
+    message : str
+        One line for the user.
+
+    Raises
+    ------
+    ParameterError
+        If the condition does not hold.
+    """
     if not condition:
         raise ParameterError(message)
 
 
 def regular(path: Path) -> Path:
-    """The path of a file that can be read again: a pipe would make its reader wait, or be empty the second time."""
+    """Check that a path is not a pipe or a device. A pipe would block its reader, or be empty the second time.
+
+    Parameters
+    ----------
+    path : Path
+        The path. Missing files and folders pass: opening them raises an error of its own.
+
+    Returns
+    -------
+    Path
+        The same path.
+
+    Raises
+    ------
+    ParameterError
+        If the path is a pipe or a device.
+    """
     require(path.is_file() or not path.exists() or path.is_dir(), f"{path} is not a regular file")
     return path
 
 
 def in_order(entry: int | Sequence[int]) -> tuple[int, ...]:
-    """One or several entries, counted from 1, in the order in which the walks meet them."""
+    """Sort entries.
+
+    Parameters
+    ----------
+    entry : int or sequence of int
+        One or several samples, counted from 1.
+
+    Returns
+    -------
+    tuple of int
+        The entries in increasing order.
+
+    Raises
+    ------
+    ParameterError
+        If there is none, one is below 1 or two are equal.
+    """
     entries = (entry,) if isinstance(entry, int) else tuple(sorted(entry))
     require(len(entries) > 0, "entry must name at least one sample")
     require(entries[0] >= 1, f"entry must be at least 1, got {entries[0]}")
@@ -34,14 +79,40 @@ def in_order(entry: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def check_entries(entries: tuple[int, ...], max_steps: int) -> None:
-    """Entries are samples that can be drawn."""
+    """Check that entries are samples that can be drawn.
+
+    Parameters
+    ----------
+    entries : tuple of int
+        The entries. There may be none.
+    max_steps : int
+        The largest number of samples.
+
+    Raises
+    ------
+    ParameterError
+        If they are not.
+    """
     if entries:
         in_order(entries)
         require(entries[-1] <= max_steps, f"entry must lie in [1, max_steps], got {entries[-1]}")
 
 
 def check_probability(name: str, value: float) -> None:
-    """A probability lies in [0, 1]."""
+    """Check a probability.
+
+    Parameters
+    ----------
+    name : str
+        Its name, for the message.
+    value : float
+        The probability.
+
+    Raises
+    ------
+    ParameterError
+        If it lies outside [0, 1], or within 1e-12 of 0 or 1 without being 0 or 1.
+    """
     require(0.0 <= value <= 1.0, f"{name} must lie in [0, 1], got {value}")
     edge = min(value, 1.0 - value)
     require(edge == 0.0 or edge >= 1e-12, f"{name} must be 0, 1 or at least 1e-12 away from them, got {value}")

@@ -1,8 +1,8 @@
 """Barrier mechanisms: laws for the excess L that is drawn once and added to both bounds of the test.
 
 A walk with excess record ``X_k = max_j max(Lambda_j - b_up, -Lambda_j - b_low)`` stops at the first k with
-``X_k >= L``. So a law for L is all there is to know about a mechanism: ``P(tau > k) = survival(X_k)``. An L that leaves
-no room between the bounds (``Sprt.no_room``) releases tau = 1 and a fair coin, whatever the sample.
+``X_k >= L``. So the law of L determines the mechanism: ``P(tau > k) = survival(X_k)``. If L leaves no room between the
+bounds (``Sprt.no_room``), the release is tau = 1 and a fair coin, whatever the sample.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -19,40 +19,54 @@ from numpy.typing import ArrayLike, NDArray
 from dpsmc_audit.errors import require
 from dpsmc_audit.sprt import Sprt
 
-__all__ = [
-    "Exponential",
-    "Laplace",
-    "Law",
-    "Mechanism",
-    "NoNoise",
-    "Truncated",
-    "sample",
-]
+__all__ = ["Exponential", "Laplace", "Law", "Mechanism", "NoNoise", "Truncated"]
 
 FloatArray = NDArray[np.float64]
 Atoms = tuple[tuple[float, float], ...]
 
 
 class Mechanism(Protocol):
-    """What the walks and the exact laws ask of a law for L."""
+    """A law for L, as the walks and the exact laws use it."""
 
     name: ClassVar[str]
 
     @property
     def atoms(self) -> Atoms | None:
-        """The values of L and their probabilities where they can be listed (but for 1e-12 of them); else None."""
+        """The values of L and their probabilities, up to 1e-12 in total. None if they cannot be listed."""
         ...
 
     def __hash__(self) -> int:
-        """Mechanisms are frozen: what was computed for one is remembered."""
+        """Mechanisms are frozen, so results can be cached by them."""
         ...
 
     def survival(self, excess: ArrayLike) -> FloatArray:
-        """P(L > excess): the chance that a walk with this excess record is still running."""
+        """Compute P(L > excess), the probability that a walk with this excess record still runs.
+
+        Parameters
+        ----------
+        excess : array_like
+            Excess records.
+
+        Returns
+        -------
+        ndarray
+            The probabilities.
+        """
         ...
 
     def quantile(self, u: ArrayLike) -> FloatArray:
-        """The L below which a share u of the law lies; of a uniform u, a draw of L."""
+        """Compute quantiles of L. The quantile of a uniform number is a draw of L.
+
+        Parameters
+        ----------
+        u : array_like
+            Levels in [0, 1).
+
+        Returns
+        -------
+        ndarray
+            The L below which a share u of the law lies.
+        """
         ...
 
 
@@ -71,19 +85,39 @@ class NoNoise:
 
     @classmethod
     def private(cls, test: Sprt, epsilon: float) -> Self:
-        """Algorithm 1 has no noise to calibrate; the privacy level is not used."""
+        """Make the law. Algorithm 1 has no noise, so the privacy level is not used.
+
+        Parameters
+        ----------
+        test : Sprt
+            The test.
+        epsilon : float
+            The privacy level.
+
+        Returns
+        -------
+        NoNoise
+            The law.
+        """
         return cls()
 
     def survival(self, excess: ArrayLike) -> FloatArray:
+        """Compute P(L > excess). See `Mechanism`."""
         return np.where(np.asarray(excess, dtype=np.float64) < 0.0, 1.0, 0.0)
 
     def quantile(self, u: ArrayLike) -> FloatArray:
+        """Compute quantiles of L. See `Mechanism`."""
         return np.zeros_like(np.asarray(u, dtype=np.float64))
 
 
 @dataclass(frozen=True)
 class Exponential:
     """Algorithm 2: ``L ~ Exp(epsilon / (s_plus + s_minus))``, the paper's randomised stopping condition.
+
+    Parameters
+    ----------
+    rate : float
+        One over the mean of L.
 
     Examples
     --------
@@ -101,22 +135,54 @@ class Exponential:
     def __post_init__(self) -> None:
         require(0.0 < self.rate < math.inf, f"the rate of L must be positive and finite, got {self.rate}")
 
+    @property
+    def scale(self) -> float:
+        """The mean of L, over which its density falls by a factor of e."""
+        return 1.0 / self.rate
+
     @classmethod
     def private(cls, test: Sprt, epsilon: float) -> Self:
-        """The law the paper proves ``2 epsilon`` for."""
+        """Make the law for which the paper proves ``2 epsilon``.
+
+        Parameters
+        ----------
+        test : Sprt
+            The test.
+        epsilon : float
+            The privacy level.
+
+        Returns
+        -------
+        Exponential
+            The law.
+        """
         check_epsilon(cls.name, epsilon)
         return cls(epsilon / test.step_sum)
 
     def survival(self, excess: ArrayLike) -> FloatArray:
+        """Compute P(L > excess). See `Mechanism`."""
         return np.exp(-self.rate * np.maximum(np.asarray(excess, dtype=np.float64), 0.0))
 
     def quantile(self, u: ArrayLike) -> FloatArray:
+        """Compute quantiles of L. See `Mechanism`."""
         return np.log1p(-np.asarray(u, dtype=np.float64)) / -self.rate
 
     def nodes(self, count: int, tilt: float = 0.0) -> tuple[FloatArray, FloatArray]:
-        """Points and weights with ``E[exp(-tilt L) g(L)] ~ sum(weights * g(points))`` for a slowly varying g.
+        """Make a quadrature for means over L: ``E[exp(-tilt L) g(L)] ~ sum(weights * g(points))``, g varying slowly.
 
-        Gauss-Laguerre for the tilted law, which is again exponential, with rate ``rate + tilt``.
+        It is Gauss-Laguerre for the tilted law, which is exponential with rate ``rate + tilt``.
+
+        Parameters
+        ----------
+        count : int
+            The number of points.
+        tilt : float
+            The tilt.
+
+        Returns
+        -------
+        points, weights : ndarray
+            The quadrature.
         """
         points, weights = _laguerre(count)
         rate = self.rate + tilt
@@ -130,7 +196,14 @@ def _laguerre(count: int) -> tuple[FloatArray, FloatArray]:
 
 @dataclass(frozen=True)
 class Laplace:
-    """Two-sided noise: ``L ~ center + Laplace(scale)``, the center so far up that the test keeps its error levels.
+    """Two-sided noise: ``L ~ center + Laplace(scale)``.
+
+    Parameters
+    ----------
+    center : float
+        The median of L. `dpsmc_audit.private` chooses it so that the test keeps its error levels.
+    scale : float
+        The scale.
 
     Examples
     --------
@@ -149,15 +222,28 @@ class Laplace:
         require(math.isfinite(self.center), f"the center of L must be finite, got {self.center}")
 
     def survival(self, excess: ArrayLike) -> FloatArray:
+        """Compute P(L > excess). See `Mechanism`."""
         z = (np.asarray(excess, dtype=np.float64) - self.center) / self.scale
         half = 0.5 * np.exp(-np.abs(z))
         return np.where(z >= 0.0, half, 1.0 - half)
 
     def quantile(self, u: ArrayLike) -> FloatArray:
+        """Compute quantiles of L. See `Mechanism`."""
         return self.upper_quantile(1.0 - np.asarray(u, dtype=np.float64))
 
     def upper_quantile(self, tail: FloatArray) -> FloatArray:
-        """The L above which a share `tail` of the law lies."""
+        """Compute quantiles from the upper end.
+
+        Parameters
+        ----------
+        tail : ndarray
+            Shares of the law.
+
+        Returns
+        -------
+        ndarray
+            The L above which these shares lie.
+        """
         with np.errstate(divide="ignore"):
             side = np.where(tail > 0.5, np.log(2.0 * (1.0 - tail)), -np.log(2.0 * tail))
         return np.asarray(self.center + self.scale * side)
@@ -167,9 +253,16 @@ class Laplace:
 class Truncated:
     """Laplace noise that leaves some room between the bounds: the law of `Laplace` given ``L >= lowest``.
 
-    No coin is needed, and no bound is so near that the first samples show. It costs a support gap, as Algorithm 2 has
-    one, but of the small probability that L is within a changed sample of `lowest`. For the marginal observer it hides
+    It needs no coin, and no bound is so near that the first samples decide. Like Algorithm 2 it has a support gap, but
+    only with the small probability that L is within a changed sample of `lowest`. For the marginal observer it hides
     more than Algorithm 2 for as many samples.
+
+    Parameters
+    ----------
+    center, scale : float
+        As for `Laplace`.
+    lowest : float
+        The smallest L.
 
     Examples
     --------
@@ -190,7 +283,7 @@ class Truncated:
 
     @property
     def mean(self) -> float:
-        """E[L]: from ``E[L; L >= lowest]`` of the whole law, in units of the scale from its center."""
+        """The mean of L, from ``E[L; L >= lowest]`` of the whole law in units of the scale from its center."""
         start = (self.lowest - self.center) / self.scale
         part = 0.5 * (1.0 - start) * math.exp(start) if start < 0.0 else 0.5 * (1.0 + start) * math.exp(-start)
         return self.center + self.scale * part / float(self._whole.survival(self.lowest))
@@ -200,19 +293,33 @@ class Truncated:
         return Laplace(self.center, self.scale)
 
     def survival(self, excess: ArrayLike) -> FloatArray:
+        """Compute P(L > excess). See `Mechanism`."""
         inside = np.maximum(np.asarray(excess, dtype=np.float64), self.lowest)
         return np.asarray(self._whole.survival(inside) / self._whole.survival(self.lowest))
 
     def quantile(self, u: ArrayLike) -> FloatArray:
+        """Compute quantiles of L. See `Mechanism`."""
         given = np.asarray(u, dtype=np.float64)
         tail = (1.0 - given) * self._whole.survival(self.lowest)
         inside = np.maximum(self._whole.upper_quantile(tail), self.lowest)
-        return np.where(given > 0.0, inside, self.lowest)  # the smallest L to the last digit: records may equal it
+        return np.where(given > 0.0, inside, self.lowest)  # exactly the smallest L, because records can equal it
 
 
 @dataclass(frozen=True)
 class Law:
     """Any law of ``scipy.stats`` for L, by name and arguments: ``Law("gamma", (("a", 2.0), ("scale", 5.0)))``.
+
+    Parameters
+    ----------
+    distribution : str
+        The name in ``scipy.stats``.
+    arguments : tuple of (str, float)
+        Shapes, `loc` and `scale`, sorted by name.
+
+    Raises
+    ------
+    ParameterError
+        If the distribution is unknown or the arguments do not fit it.
 
     Examples
     --------
@@ -229,25 +336,51 @@ class Law:
     arguments: tuple[tuple[str, float], ...]
 
     def __post_init__(self) -> None:
-        _ = _frozen(self.distribution, self.arguments)
+        _ = self._scipy
+
+    @cached_property
+    def _scipy(self) -> Any:
+        return _frozen(self.distribution, self.arguments)
 
     @classmethod
     def of(cls, distribution: str, **arguments: float) -> Self:
-        """By name: shapes, `loc` and `scale` as scipy calls them."""
+        """Make a law from keyword arguments.
+
+        Parameters
+        ----------
+        distribution : str
+            The name in ``scipy.stats``.
+        **arguments : float
+            Shapes, `loc` and `scale`, with scipy's names.
+
+        Returns
+        -------
+        Law
+            The law.
+        """
         return cls(distribution, tuple(sorted((name, float(value)) for name, value in arguments.items())))
 
     @classmethod
     def frozen(cls, law: Any) -> Self:
-        """From a frozen distribution of scipy."""
-        shapes = [name.strip() for name in (law.dist.shapes or "").split(",") if name.strip()]
-        continuous = hasattr(law.dist, "pdf")
-        names = [*shapes, "loc", *(["scale"] if continuous else [])]
-        return cls.of(law.dist.name, **dict(zip(names, law.args, strict=False)), **law.kwds)
+        """Make a law from a frozen distribution of scipy.
+
+        Parameters
+        ----------
+        law : frozen distribution
+            For example ``scipy.stats.gamma(2.0)``.
+
+        Returns
+        -------
+        Law
+            The law.
+        """
+        shapes, others = _parameters(law.dist)
+        return cls.of(law.dist.name, **dict(zip(shapes + others, law.args, strict=False)), **law.kwds)
 
     @property
     def atoms(self) -> Atoms | None:
-        """Of a discrete law: the integers that matter."""
-        law = _frozen(self.distribution, self.arguments)
+        """The integers that matter of a discrete law. None for a continuous law."""
+        law = self._scipy
         if hasattr(law.dist, "pdf"):
             return None
         first, last = (float(law.ppf(u)) for u in (1e-13, 1.0 - 1e-13))
@@ -257,37 +390,49 @@ class Law:
 
     @property
     def moments(self) -> tuple[float, float]:
-        """Mean and variance of L; infinite where they do not exist."""
+        """Mean and variance of L, infinite if they do not exist."""
         with np.errstate(all="ignore"):
-            mean, variance = (float(x) for x in _frozen(self.distribution, self.arguments).stats("mv"))
+            mean, variance = (float(x) for x in self._scipy.stats("mv"))
         return (mean if math.isfinite(mean) else math.inf, variance if math.isfinite(variance) else math.inf)
 
     def beyond(self, excess: float) -> float:
-        """``E[(L - excess)+]``."""
+        """Compute ``E[(L - excess)+]``.
+
+        Parameters
+        ----------
+        excess : float
+            The threshold.
+
+        Returns
+        -------
+        float
+            The mean.
+        """
         from scipy.integrate import quad
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return float(quad(_frozen(self.distribution, self.arguments).sf, excess, math.inf, limit=200)[0])
+            return float(quad(self._scipy.sf, excess, math.inf, limit=200)[0])
 
     def survival(self, excess: ArrayLike) -> FloatArray:
-        return np.asarray(_frozen(self.distribution, self.arguments).sf(np.asarray(excess, dtype=np.float64)))
+        """Compute P(L > excess). See `Mechanism`."""
+        return np.asarray(self._scipy.sf(np.asarray(excess, dtype=np.float64)))
 
     def quantile(self, u: ArrayLike) -> FloatArray:
-        return np.asarray(_frozen(self.distribution, self.arguments).ppf(np.asarray(u, dtype=np.float64)), np.float64)
+        """Compute quantiles of L. See `Mechanism`."""
+        return np.asarray(self._scipy.ppf(np.asarray(u, dtype=np.float64)), np.float64)
 
 
-@lru_cache(maxsize=32)
 def _frozen(distribution: str, arguments: tuple[tuple[str, float], ...]) -> Any:
-    """The distribution, or a `ParameterError` that says what is wrong with the request."""
+    """Make the distribution, or raise `ParameterError`."""
     from scipy import stats
 
     family = getattr(stats, distribution, None)
     known = isinstance(family, (stats.rv_continuous, stats.rv_discrete))
     require(known, f"mechanism.distribution must be a distribution of scipy.stats, got {distribution}")
     assert family is not None
-    shapes = [name.strip() for name in (family.shapes or "").split(",") if name.strip()]
-    takes = [*shapes, "loc", *(["scale"] if hasattr(family, "pdf") else [])]
+    shapes, others = _parameters(family)
+    takes = [*shapes, *others]
     given = f"{distribution}({', '.join(f'{name}={value:g}' for name, value in arguments)})"
     names = [name for name, _ in arguments]
     fits = set(shapes) <= set(names) <= set(takes)
@@ -299,19 +444,26 @@ def _frozen(distribution: str, arguments: tuple[tuple[str, float], ...]) -> Any:
     return law
 
 
+def _parameters(family: Any) -> tuple[list[str], list[str]]:
+    """The names of a family's shapes, and its other parameters. Discrete families have no scale."""
+    shapes = [name.strip() for name in (family.shapes or "").split(",") if name.strip()]
+    return shapes, ["loc", "scale"] if hasattr(family, "pdf") else ["loc"]
+
+
 def check_epsilon(name: str, epsilon: float) -> None:
-    """A privacy level that noise can be scaled to."""
+    """Check a privacy level that noise is scaled to.
+
+    Parameters
+    ----------
+    name : str
+        The mechanism.
+    epsilon : float
+        The level.
+
+    Raises
+    ------
+    ParameterError
+        If the level is not in [1e-9, 1e9].
+    """
     require(0.0 < epsilon < math.inf, f"epsilon must be positive for mechanism {name}, got {epsilon}")
     require(1e-9 <= epsilon <= 1e9, f"epsilon must lie in [1e-9, 1e9], got {epsilon}")
-
-
-def sample(law: Mechanism, rng: np.random.Generator, size: int) -> FloatArray:
-    """Independent draws of L, by inversion.
-
-    Examples
-    --------
-    >>> draws = sample(Exponential(rate=2.0), np.random.default_rng(1), 100_000)
-    >>> abs(float(draws.mean()) - 0.5) < 0.01
-    True
-    """
-    return law.quantile(rng.random(size))

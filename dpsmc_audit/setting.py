@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dpsmc_audit.errors import in_order
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.sprt import Sprt
 
-__all__ = ["Setting"]
+__all__ = ["Adjacent", "Setting"]
 
 
 @dataclass(frozen=True)
@@ -34,3 +36,53 @@ class Setting:
     test: Sprt
     mechanism: Mechanism
     p_phi: float
+
+
+@dataclass(frozen=True)
+class Adjacent:
+    """Two adjacent inputs of a setting: the entries are all 1 in one member and all 0 in the other.
+
+    Parameters
+    ----------
+    setting : Setting
+        The test with its noise, and the system.
+    entries : tuple of int
+        The samples that differ, counted from 1, in increasing order. `of` takes them in any order.
+
+    Examples
+    --------
+    >>> from dpsmc_audit import NoNoise, Sprt
+    >>> pair = Adjacent.of(Setting(Sprt(p=0.73, delta=0.01, alpha=0.01), NoNoise(), p_phi=0.84), [5, 2])
+    >>> pair.entries, pair.forced(1)
+    ((2, 5), {2: 1, 5: 1})
+    """
+
+    setting: Setting
+    entries: tuple[int, ...] = (1,)
+
+    @classmethod
+    def of(cls, setting: Setting, entry: int | Sequence[int] = 1) -> Adjacent:
+        """Sort and check the entries.
+
+        Parameters
+        ----------
+        setting : Setting
+            The test with its noise, and the system.
+        entry : int or sequence of int
+            One sample, or several that change together.
+
+        Returns
+        -------
+        Adjacent
+            The pair.
+
+        Raises
+        ------
+        ParameterError
+            If no sample is named, one is named twice, or one is below 1.
+        """
+        return cls(setting, in_order(entry))
+
+    def forced(self, bit: int) -> dict[int, int]:
+        """Return the value of every entry in the member with this bit."""
+        return dict.fromkeys(self.entries, bit)

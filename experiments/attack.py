@@ -44,8 +44,9 @@ from dpsmc_audit.observers.informed.law import InformedLaw, draw_pair
 from dpsmc_audit.observers.marginal.law import NAMES, SIDES, MarginalLaw, marginal_law
 from dpsmc_audit.report.figures import save
 from dpsmc_audit.report.style import DARK_BLUE, RED, new_figure, tidy
+from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.sampling.runs import Runs, derived, draw_runs
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.tasks.paper import P_PHI, P
 
@@ -167,7 +168,11 @@ def simulated_attack(mechanism: Mechanism, law: MarginalLaw, early: Early, runs:
     right, seen = 0, [0, 0]
     for bit, count in ((1, ones), (0, runs - ones)):
         drawn = draw_runs(
-            Setting(TEST, mechanism, P_PHI), count, seed=int(derived(seed, 100 + bit)), entries=ENTRIES, bit=bit
+            Setting(TEST, mechanism, P_PHI),
+            count,
+            entries=ENTRIES,
+            bit=bit,
+            sampling=Sampling(seed=int(derived(seed, 100 + bit))),
         )
         right += int(np.sum(guesses(law, drawn) == bit))
         seen[bit] = int(
@@ -185,7 +190,7 @@ def guesses(law: MarginalLaw, drawn: Runs) -> NDArray[np.int64]:
 
 
 def marginal(mechanism: Mechanism, epsilon: float, runs: int = RUNS) -> Row:
-    law = marginal_law(Setting(TEST, mechanism, P_PHI), ENTRIES)
+    law = marginal_law(Adjacent(Setting(TEST, mechanism, P_PHI), ENTRIES))
     value = total_variation(law.p1.ravel(), law.p0.ravel())
     early = surest_early(law.p1, law.p0)
     low, high = (replaced.posterior for replaced in _shifted(early, law.error))
@@ -229,7 +234,7 @@ def informed(mechanism: Mechanism, epsilon: float, sequences: int = SEQUENCES) -
     """Means over sequences of the advantage, and of the posterior after a stop that is early for the sequence."""
     numbers = np.empty((4, sequences))
     for path in range(sequences):
-        law = draw_pair(Setting(TEST, mechanism, P_PHI), path, ENTRIES, seed=SEED)
+        law = draw_pair(Adjacent(Setting(TEST, mechanism, P_PHI), ENTRIES), path, sampling=Sampling(seed=SEED))
         early = informed_early(law)
         numbers[:, path] = law.total_variation, early.posterior, early.p1, early.p0
     apart, sure = (bounded_mean(np.clip(values, 0.0, 1.0), CONFIDENCE) for values in numbers[:2])
@@ -255,7 +260,7 @@ def crossings() -> tuple[FloatArray, FloatArray]:
     many averages as matter: beyond the last one every bin is likelier with x_1 = 0, and all are one event.
     """
     probe = Laplace(center=20.0, scale=10.0)
-    law = expected_law(Setting(TEST, probe, P_PHI), ENTRIES, bin_width=1, upto=0.1)
+    law = expected_law(Adjacent(Setting(TEST, probe, P_PHI), ENTRIES), bin_width=1, upto=0.1)
     tails = law.tail_1[:-MARGIN], law.tail_0[:-MARGIN]
     one, zero = (np.where(tail < 1.0, probe.quantile(1.0 - tail), -math.inf) for tail in tails)
     return one, zero

@@ -34,7 +34,7 @@ from dpsmc_audit.mechanisms import Exponential
 from dpsmc_audit.observers.marginal.law import MarginalLaw, marginal_law
 from dpsmc_audit.report.figures import save
 from dpsmc_audit.report.style import DARK_BLUE, GREEN, GREY, RED, new_figure, tidy
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.tasks.paper import P_PHI, P
 
@@ -83,7 +83,7 @@ def one_sided(x: int, runs: int, rng: np.random.Generator) -> IntArray:
 @cache
 def _algorithm2_law() -> MarginalLaw:
     test = Sprt(P, delta=0.01, alpha=0.01)
-    return marginal_law(Setting(test, Exponential.private(test, 0.01), P_PHI), (1,))
+    return marginal_law(Adjacent(Setting(test, Exponential.private(test, 0.01), P_PHI)))
 
 
 def algorithm2(x: int, runs: int, rng: np.random.Generator) -> IntArray:

@@ -24,7 +24,8 @@ from dpsmc_audit.observers.informed.law import InformedLaw, average, given_seque
 from dpsmc_audit.observers.informed.sequences import oscillating_sequence
 from dpsmc_audit.report.figures import save
 from dpsmc_audit.report.style import BLUE, DARK_BLUE, GREY, RED, new_figure, tidy
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.sampling.plan import Sampling
+from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.tasks.paper import P_PHI, P
 
@@ -156,7 +157,10 @@ def random_sequences() -> list[Row]:
     test, rows = Sprt(P, 0.01, 0.01), []
     for epsilon in EPSILONS:
         found = average(
-            Setting(test, Exponential.private(test, epsilon), P_PHI), [1], 1000, np.array([epsilon]), seed=1
+            Adjacent(Setting(test, Exponential.private(test, epsilon), P_PHI)),
+            1000,
+            np.array([epsilon]),
+            sampling=Sampling(seed=1),
         )
         for quantity, mean in (("total variation", found.total_variation), ("revealed, x_n = 1", found.reveal_1)):
             rows.append(row("d: random sequences, mean of 1000", quantity, mean.mean, test, epsilon))

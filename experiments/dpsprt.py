@@ -39,6 +39,7 @@ from dpsmc_audit.observers.informed.law import given_sequence, lowest_record
 from dpsmc_audit.observers.informed.sequences import oscillating_sequence
 from dpsmc_audit.report.figures import save
 from dpsmc_audit.report.style import DARK_BLUE, GREY, RED, new_figure, tidy
+from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.sampling.records import records_of
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
@@ -204,11 +205,11 @@ def mean_of(law: FloatArray) -> float:
 
 
 def audited(sampler: Sampler, runs: int = RUNS) -> BlackBoxAudit:
-    return audit_mechanism(sampler, EPSILON, confidence=CONFIDENCE, runs=runs, seed=SEED)
+    return audit_mechanism(sampler, EPSILON, confidence=CONFIDENCE, runs=runs, sampling=Sampling(seed=SEED))
 
 
 def row(name: str, sequence: str, exact: float, rare: float, found: BlackBoxAudit, **numbers: Any) -> dict[str, Any]:
-    could, witness = found.found.could, found.witness
+    could, witness = found.finding.could, found.witness
     return {
         "mechanism": name,
         "claimed": EPSILON,

@@ -19,11 +19,13 @@ from matplotlib.figure import Figure
 
 from dpsmc_audit.exact.averages import exact_mean, worst_errors
 from dpsmc_audit.exact.calibration import MECHANISMS, private
-from dpsmc_audit.observers.expected.audit import Audit, audit
-from dpsmc_audit.observers.informed.audit import InformedAudit, audit_informed
-from dpsmc_audit.observers.marginal.audit import MarginalAudit, audit_marginal
+from dpsmc_audit.observers.audit import audit
+from dpsmc_audit.observers.expected.audit import Expected, ExpectedAudit
+from dpsmc_audit.observers.informed.audit import Informed, InformedAudit
+from dpsmc_audit.observers.marginal.audit import Marginal, MarginalAudit
 from dpsmc_audit.report.figures import save, sweep_figure
 from dpsmc_audit.report.style import new_figure, tidy
+from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.tasks.paper import P_PHI, P
 from experiments.sensitivity import LOOKS, TEST
@@ -39,13 +41,18 @@ TITLES = {
 }
 
 
-def audited(name: str, notion: str) -> Audit | MarginalAudit | InformedAudit:
+def audited(name: str, notion: str) -> ExpectedAudit | MarginalAudit | InformedAudit:
     mechanism, grid = private(MECHANISMS[name], TEST, EPSILON), EPSILONS.tolist()
     if notion == "expected":
-        return audit(Setting(TEST, mechanism, P_PHI), EPSILON, engine="exact", epsilons=grid)
+        return audit(Setting(TEST, mechanism, P_PHI), EPSILON, Expected(epsilons=grid), engine="exact")
     if notion == "marginal":
-        return audit_marginal(Setting(TEST, mechanism, P_PHI), EPSILON, engine="exact", epsilons=grid)
-    return audit_informed(Setting(TEST, mechanism, P_PHI), EPSILON, sequences=SEQUENCES, seed=1, epsilons=grid)
+        return audit(Setting(TEST, mechanism, P_PHI), EPSILON, Marginal(epsilons=grid), engine="exact")
+    return audit(
+        Setting(TEST, mechanism, P_PHI),
+        EPSILON,
+        Informed(sequences=SEQUENCES, epsilons=grid),
+        sampling=Sampling(seed=1),
+    )
 
 
 def rows_of(name: str, notion: str) -> tuple[dict[str, Any], pd.DataFrame]:
@@ -59,7 +66,7 @@ def rows_of(name: str, notion: str) -> tuple[dict[str, Any], pd.DataFrame]:
         "samples_exact": exact_mean(Setting(TEST, mechanism, P_PHI)).value,
         "fp_worst": worst.fp.value,
         "fn_worst": worst.fn.value,
-        "verdict": judged.verdict.verdict,
+        "verdict": judged.verdict,
         "total_variation": found.total_variation,
         "delta_at_epsilon": found.profile.at(EPSILON),
         "delta_at_2_epsilon": found.profile.at(2.0 * EPSILON),

@@ -14,7 +14,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dpsmc_audit.models.powertrain import Powertrain
-from dpsmc_audit.models.powertrain_exact import exact_p_phi
 from dpsmc_audit.models.simulated import CASE_STUDY, PowertrainBits
 from dpsmc_audit.report.figures import save
 from dpsmc_audit.report.style import GREY, RED, new_figure, tidy
@@ -22,6 +21,7 @@ from dpsmc_audit.report.traces import draw_traces
 from dpsmc_audit.stl import parse
 from dpsmc_audit.tasks.estimate import Estimate, estimate
 from dpsmc_audit.tasks.paper import P_PHI, P
+from experiments.powertrain_exact import exact_p_phi
 
 TOP = Path(__file__).parent.parent
 FORMULA = parse(CASE_STUDY)

@@ -23,8 +23,9 @@ from dpsmc_audit.exact.averages import exact_mean
 from dpsmc_audit.mechanisms import Exponential
 from dpsmc_audit.numerics.ties import ranked
 from dpsmc_audit.observers.marginal.law import _block, marginal_law
+from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.sampling.runs import MOST_RUNS, block_size_for
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.tasks.paper import P_PHI, P
 
@@ -39,7 +40,7 @@ JUDGED = 0.6
 
 def runs_needed(epsilon: float, confidence: float = 0.99) -> tuple[int, str, float, float]:
     """Runs of either member, the event, and its two probabilities."""
-    law = marginal_law(Setting(TEST, Exponential.private(TEST, epsilon), P_PHI), (1,))
+    law = marginal_law(Adjacent(Setting(TEST, Exponential.private(TEST, epsilon), P_PHI)))
     one, zero = np.cumsum(law.p1.sum(axis=0)), np.cumsum(law.p0.sum(axis=0))
     gain = one - np.exp(epsilon) * zero
     # about as many runs as make the gain four of its standard deviations
@@ -66,7 +67,7 @@ def cost(epsilon: float) -> tuple[float, int]:
     best = np.inf
     for first in range(0, 6 * size, size):
         begun = time.thread_time()
-        block = _block(Setting(TEST, law, P_PHI), (1,), 1, 10**7, False, first, size)
+        block = _block(Adjacent(Setting(TEST, law, P_PHI)), Sampling(), False, first, size)
         best = min(best, time.thread_time() - begun)
     return best / (2 * size) * 1e9, len(pickle.dumps(block))
 

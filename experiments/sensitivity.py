@@ -32,7 +32,7 @@ from dpsmc_audit.numerics.sums import dot
 from dpsmc_audit.observers.marginal.law import MarginalLaw, marginal_law
 from dpsmc_audit.report.figures import save
 from dpsmc_audit.report.style import DARK_BLUE, GREEN, GREY, RED, new_figure, tidy
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.tasks.paper import P_PHI, P
 
@@ -106,7 +106,7 @@ class Effect:
 
 def effect(test: Sprt, mechanism: Mechanism, entry: int, nodes: int = NODES) -> Effect:
     if isinstance(mechanism, (NoNoise, Exponential)) or entry <= EARLY:
-        law = marginal_law(Setting(test, mechanism, P_PHI), (entry,))
+        law = marginal_law(Adjacent(Setting(test, mechanism, P_PHI), (entry,)))
         one, zero = (fold(p[0], p[1], WIDTH) for p in (law.p1, law.p0))
         longer = float(dot((law.p0 - law.p1).sum(axis=0), np.arange(1.0, law.p1.shape[1] + 1.0)))
         return Effect(one, zero, longer, (), law.scatter)

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from dpsmc_audit import Exponential, Sprt, exact_sd, simulate
 from dpsmc_audit.report.figures import save
 from dpsmc_audit.report.style import DARK_BLUE, RED, new_figure, tidy
+from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.tasks.paper import P_PHI, RUNS, TABLE1, P, compare
 
@@ -24,7 +25,7 @@ def table() -> pd.DataFrame:
     for (alpha, delta, epsilon), published in TABLE1.items():
         test = Sprt(P, delta, alpha)
         law = Exponential.private(test, epsilon)
-        result = simulate(Setting(test, law, P_PHI), RUNS, seed=1)
+        result = simulate(Setting(test, law, P_PHI), RUNS, sampling=Sampling(seed=1))
         low, high = result.samples_ci or (float("nan"), float("nan"))
         exact = result.exact
         rows.append(

@@ -1,4 +1,4 @@
-"""The configuration's schema and its checks. Only the command line imports this; the library takes plain arguments."""
+"""The schema of the configuration and its checks. Only the command line uses it; the library takes plain arguments."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig, OmegaConf
 
 from dpsmc_audit.app.keys import Keys, key_of, keys_of, paths
+from dpsmc_audit.app.own_mechanism import own_mechanism
 from dpsmc_audit.errors import ParameterError, check_entries, check_probability, in_order, require
 from dpsmc_audit.evidence.intervals import check_confidence
 from dpsmc_audit.evidence.profiles import check_floor, epsilon_grid
@@ -23,25 +24,20 @@ from dpsmc_audit.exact.calibration import mechanism_named
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.models.keys import ORDERS, RELATIONS, ModelKeys, read_formula, source_of
 from dpsmc_audit.runs.execution import Backend, Execution
+from dpsmc_audit.runs.resume import content_of, module_content
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 
 if TYPE_CHECKING:
     from dpsmc_audit.models.sources import Source
 
-__all__ = ["BackendKeys", "Config", "Engine", "Named", "Noise", "known_keys", "read", "refuse_unknown", "register"]
+__all__ = ["BackendKeys", "Config", "Engine", "Named", "Noise", "as_typed", "known_keys", "read", "register"]
 
-KERNELS, ENGINES = ("jumps", "steps"), ("monte_carlo", "exact")
 SAMPLER_KEYS = ("sampler", "epsilon", "claimed_delta", "confidence", "runs", "seed", "method", "floor")
-"""All that an audit of a user's mechanism reads."""
-SAMPLER_RUNS = 100_000
+"""The keys that an audit of a user's sampler reads."""
 PUBLIC = ("p", "relation", "alpha", "alpha_fp", "alpha_fn", "delta", "epsilon", "max_steps", "p_phi")
-"""Keys that a release repeats."""
-MOST = 10**15
-"""Runs, pairs, draws: a number that no machine will come to the end of."""
+"""The keys that a release repeats."""
 NOTIONS = ("expected", "marginal", "informed")
-TRACE_RUNS, ESTIMATE_RUNS = 100, 40_000
-"""Runs of Table 1 where traces are simulated, and samples of an estimate, if not told otherwise."""
 
 
 @dataclass
@@ -53,11 +49,12 @@ class Named:
 
 @dataclass
 class Noise:
-    """The law of L; `distribution` and `arguments` are for mechanism=law."""
+    """The law of L. `distribution` and `arguments` are for mechanism=law, `target` is for mechanism=python."""
 
     name: str = ""
     distribution: str | None = None
     arguments: Any = None
+    target: str | None = None
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -67,6 +64,13 @@ class Noise:
         require(isinstance(given, dict), message)
         require(all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in given.values()), message)
         return {f"{name}": float(value) for name, value in given.items()}
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The parameters of the law beside its name, for ``result.json``."""
+        if self.name == "python":
+            return {"mechanism_target": self.target}
+        return {"distribution": self.distribution, "arguments": self.numbers} if self.name == "law" else {}
 
 
 @dataclass
@@ -79,7 +83,7 @@ class Engine:
 
 @dataclass
 class BackendKeys:
-    """Where they are made; nothing of it can change a result."""
+    """Where numbers are made. No key of this group changes a result."""
 
     name: str = "threads"
     workers: int | None = None
@@ -89,12 +93,14 @@ class BackendKeys:
 
     @property
     def count(self) -> int:
+        """The number of workers: as given, or one per available core."""
         if self.workers is not None:
             return self.workers
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
     @property
     def execution(self) -> Execution:
+        """The execution that these keys describe, checked."""
         every = self.checkpoint
         require(every is None or 0.0 <= every < math.inf, f"backend.checkpoint must be seconds or null, got {every}")
         return Execution(cast(Backend, self.name), self.count, self.address, self.block_size)
@@ -102,7 +108,7 @@ class BackendKeys:
 
 @dataclass
 class Config:
-    """All keys of the command line, typed; `read` turns a composed configuration into one that was checked."""
+    """All keys of the command line, with their types and defaults. `read` makes a checked one."""
 
     p: float = 0.73
     p_phi: float | None = None
@@ -138,19 +144,29 @@ class Config:
     backend: BackendKeys = field(default_factory=BackendKeys)
 
     def check(self) -> None:
-        """Raise `ParameterError` for any value that no task can work with."""
+        """Check all values.
+
+        Raises
+        ------
+        ParameterError
+            For a value that no task can work with.
+        """
         self._check_common()
         if self.sampler is None:
             self._check_barrier()
             self._check_model()
 
+    def _check_range(self, name: str, least: int, most: int, shown: str) -> None:
+        value = getattr(self, name)
+        require(least <= value <= most, f"{name} must lie in [{least}, {shown}], got {value}")
+
     def _check_common(self) -> None:
-        """What concerns a user's mechanism too."""
+        """Check the keys that an audit of a user's sampler reads too."""
         check_confidence(self.confidence)
         check_floor(self.floor)
         _ = self.backend.execution
-        require(1 <= self.runs <= MOST, f"runs must lie in [1, 10^15], got {self.runs}")
-        require(0 <= self.seed < 2**64, f"seed must lie in [0, 2^64), got {self.seed}")
+        self._check_range("runs", 1, 10**15, "10^15")
+        self._check_range("seed", 0, 2**64 - 1, "2^64 - 1")
         require(self.method in METHODS, f"method must be one of {', '.join(METHODS)}, got {self.method}")
         audited, sampled = self.task.name == "audit", self.engine.name == "monte_carlo"
         require(self.sampler is None or audited, f"sampler is for task=audit, got task={self.task.name}")
@@ -160,41 +176,41 @@ class Config:
         require(judged or self.method == "split", f"method={self.method} is for {where}")
 
     def _check_barrier(self) -> None:
-        """What concerns the test, its noise and its observers."""
+        """Check the test, its noise and its observers."""
         _ = self.law
         check_entries(self.entries, self.max_steps if self.task.name == "audit" else 2**40)
         if self.epsilons is not None:
             require(isinstance(self.epsilons, list), f"epsilons must be a list, got {self.epsilons}")
             _ = epsilon_grid(self.epsilon, self.epsilons)
-        asked = f"task={self.task.name} notion={self.notion.name}"
         informed = self.task.name == "audit" and self.notion.name == "informed"
+        asked = f"task={self.task.name} notion={self.notion.name}"
         require(self.sequence is None or informed, f"sequence is for task=audit notion=informed, got {asked}")
         require(self.sequence != "", "sequence must name a file")
-        for name, least in (("max_steps", 1), ("pairs", 4), ("draws", 2)):
-            value = getattr(self, name)
-            require(value >= least, f"{name} must be at least {least}, got {value}")
-            require(value <= MOST or name == "max_steps", f"{name} must be at most 10^15, got {value}")
+        self._check_range("pairs", 4, 10**15, "10^15")
+        self._check_range("draws", 2, 10**15, "10^15")
+        self._check_range("max_steps", 1, 2**40, "2^40")
         require(self.bin_width is None or self.bin_width >= 1, f"bin_width must be at least 1, got {self.bin_width}")
-        require(self.max_steps <= 2**40, f"max_steps must be at most 2^40, got {self.max_steps}")
-        for group, name, known in (("engine", self.engine.name, ENGINES), ("notion", self.notion.name, NOTIONS)):
-            require(name in known, f"{group} must be one of {', '.join(known)}, got {name}")
-        require(
-            self.engine.kernel in KERNELS,
-            f"engine.kernel must be one of {', '.join(KERNELS)}, got {self.engine.kernel}",
-        )
+        for name, value, known in (
+            ("engine", self.engine.name, ("monte_carlo", "exact")),
+            ("engine.kernel", self.engine.kernel, ("jumps", "steps")),
+            ("notion", self.notion.name, NOTIONS),
+        ):
+            require(value in known, f"{name} must be one of {', '.join(known)}, got {value}")
 
     def _check_model(self) -> None:
-        """What concerns the system and its specification."""
+        """Check the system and its specification."""
         self.model.check()
+        task, model = self.task.name, self.model.name
         require(self.relation in RELATIONS, f"relation must be one of {', '.join(RELATIONS)}, got {self.relation}")
-        require(not self.insecure or self.task.name == "verify", f"insecure is for task=verify, got {self.task.name}")
+        require(not self.insecure or task == "verify", f"insecure is for task=verify, got {task}")
+        own = task == "verify" and self.mechanism.name == "python"
+        require(not own, "task=verify cannot use mechanism=python: nothing could be said of how its noise is drawn")
         if self.known:
             check_probability("p_phi", self.bernoulli)
             given = self.formula is not None or self.formula_file is not None
             require(not given, "formula has no meaning with model=bernoulli: its samples are bits")
             return
-        require(self.p_phi is None, f"p_phi has no meaning with model={self.model.name}: it is the model's to give")
-        task, model = self.task.name, self.model.name
+        require(self.p_phi is None, f"p_phi has no meaning with model={model}: it is the model's to give")
         ask = "task=estimate tells its p_phi, then give model=bernoulli p_phi=..."
         require(task != "audit", f"task=audit needs a known p_phi, got model={model}: {ask}")
         require(task != "simulate" or self.engine.name != "exact", f"engine=exact needs a known p_phi, got {model}")
@@ -209,7 +225,7 @@ class Config:
 
     @property
     def negated(self) -> bool:
-        """Remark 2: whether p_phi is below p is asked of the negated specification, at 1 - p."""
+        """Whether the question is if p_phi is below p: the test then looks at the negated specification, at 1 - p."""
         return self.relation in ("lt", "le")
 
     @property
@@ -219,21 +235,28 @@ class Config:
 
     @property
     def test(self) -> Sprt:
+        """The test."""
         threshold = 1.0 - self.p if self.negated else self.p
         return Sprt(threshold, self.delta, self.alpha, self.alpha_fp, self.alpha_fn)
 
     @cached_property
     def law(self) -> Mechanism:
+        """The law of L, calibrated to the test and to epsilon."""
         noise = self.mechanism
+        if noise.name == "python":
+            require(noise.target is not None, "mechanism=python needs mechanism.target=package.module:callable")
+            return own_mechanism(f"{noise.target}", self.test, self.epsilon)
+        require(noise.target is None, f"mechanism.target is for mechanism=python, got {noise.name}")
         return mechanism_named(noise.name, self.test, self.epsilon, noise.distribution, noise.numbers)
 
     @cached_property
     def setting(self) -> Setting:
+        """The test, its noise and the probability of its samples."""
         return Setting(self.test, self.law, self.bernoulli)
 
     @property
     def entries(self) -> tuple[int, ...]:
-        """One entry, or a list of them."""
+        """The changed samples, in order."""
         given = self.entry if isinstance(self.entry, list) else [self.entry]
         wrong = [x for x in given if not isinstance(x, int) or isinstance(x, bool)]
         require(not wrong, f"entry must be a sample number or a list of them, got {self.entry}")
@@ -241,65 +264,62 @@ class Config:
 
     @property
     def bernoulli(self) -> float:
-        """The probability of the samples that the test counts: p_phi, or what it leaves to 1."""
+        """The probability of the samples that the test counts: p_phi, or 1 - p_phi if negated."""
         if self.p_phi is None:
             raise ParameterError(f"model {self.model.name} needs p_phi")
         return 1.0 - self.p_phi if self.negated else self.p_phi
 
     @property
     def threads(self) -> int:
-        """That simulate traces, which are made in this process."""
+        """The number of threads that simulate traces, all in this process."""
         return self.backend.count if self.backend.name == "threads" else 1
 
-    def _public(self) -> dict[str, Any]:
-        """What a release may say of its run: no seed, and no path, which can name whose data it holds."""
-        noise = {"distribution": self.mechanism.distribution, "arguments": self.mechanism.numbers}
-        given = {f"model_{name}": value for name, value in self.model.given.items() if name not in ("path", "target")}
-        if self.model.order_used is not None:
-            given["model_order"] = self.model.order_used
-        public = {name: getattr(self, name) for name in PUBLIC}
-        public |= {"task": self.task.name, "mechanism": self.mechanism.name, "model": self.model.name}
-        return public | given | (noise if self.mechanism.name == "law" else {})
-
     def inputs(self) -> dict[str, str]:
-        """What the result depends on beside the parameters: digests of the files and of the modules that are named.
+        """Compute digests of what the result depends on beside the parameters.
 
-        The law of L too: its center may be computed, and another center makes other runs.
+        Returns
+        -------
+        dict
+            Digests of the files and modules that keys name; the law of L, whose center may be computed; and Table 1,
+            which adds the paper's numbers.
         """
-        from dpsmc_audit.runs.resume import content_of, module_content
-
         files = {"sequence": self.sequence, "formula_file": self.formula_file, "model_path": self.model.path}
-        modules = {"sampler": self.sampler, "model_target": self.model.target}
-        found = {name: Path(path) for name, path in files.items() if path is not None}
-        digests = {name: content_of(path) for name, path in found.items()}
-        digests |= {name: module_content(target) for name, target in modules.items() if target is not None}
-        digests |= {"noise": f"{self.law}"} if self.sampler is None else {}
-        return digests | ({"study": "table1"} if self.study == "table1" else {})  # it adds the paper's numbers
+        modules = {
+            "sampler": self.sampler,
+            "model_target": self.model.target,
+            "mechanism_target": self.mechanism.target,
+        }
+        found = {name: content_of(Path(path)) for name, path in files.items() if path is not None}
+        found |= {name: module_content(target) for name, target in modules.items() if target is not None}
+        if self.sampler is None and self.mechanism.target is None:  # a user's law may print its place in memory
+            found["noise"] = f"{self.law}"
+        return found | ({"study": "table1"} if self.study == "table1" else {})
 
     def parameters(self) -> dict[str, Any]:
-        """What the result depends on: not the backend."""
+        """List what the result depends on, for ``result.json``.
+
+        Returns
+        -------
+        dict
+            Keys and values, without the backend. A release lists public keys only: no seed, and no path or target,
+            which can name whose data it holds.
+        """
         values = asdict(self)
         if self.sampler is not None:
-            return {"task": self.task.name} | {name: values[name] for name in SAMPLER_KEYS if name in values}
+            return {"task": self.task.name} | {name: values[name] for name in SAMPLER_KEYS}
+        names = {group: values[group]["name"] for group in ("task", "mechanism", "notion", "model")}
+        given = {f"model_{name}": value for name, value in self.model.given.items() if name != "order"}
         if self.task.name == "verify":
-            return self._public()
-        if self.mechanism.name == "law":
-            values["distribution"] = self.mechanism.distribution
-            values["arguments"] = self.mechanism.numbers
-        values |= {f"model_{name}": value for name, value in self.model.given.items() if name != "order"}
-        for group in ("task", "mechanism", "notion", "model"):
-            values[group] = values[group]["name"]
-        values["engine"], values["kernel"] = self.engine.name, self.engine.kernel
+            order = {} if self.model.order_used is None else {"model_order": self.model.order_used}
+            public = {name: value for name, value in given.items() if name not in ("model_path", "model_target")}
+            public |= order | self.mechanism.given
+            del names["notion"]
+            return {name: values[name] for name in PUBLIC} | names | public
         for name in ("study", "sampler", "claimed_delta", "insecure", "backend"):
             del values[name]
-        return values
-
-
-def check_seed_given(insecure: bool, seeded: bool) -> None:
-    """A release made from a seed can be made again by whoever guesses it."""
-    message = "task=verify draws fresh entropy; a seed would give its samples and noise away (insecure=true allows it)"
-    require(insecure or not seeded, message)
-    require(seeded or not insecure, "insecure=true is for a run with a seed, and none was given")
+        return (
+            values | self.mechanism.given | given | names | {"engine": self.engine.name, "kernel": self.engine.kernel}
+        )
 
 
 def register() -> None:
@@ -309,16 +329,48 @@ def register() -> None:
 
 @lru_cache(maxsize=1)
 def known_keys() -> Keys:
-    """Every key that the command line has: those of the schema, the group of sweeps, and Hydra's own."""
+    """List every key of the command line.
+
+    Returns
+    -------
+    Keys
+        The keys of the schema, the group of sweeps, and Hydra's own keys.
+    """
     own = keys_of(Config, leaves=("entry",))
     groups = tuple(f"hydra/{name}" for choice in HydraConf().defaults for name in choice)
     return own + Keys(("sweep", "hydra", *groups)) + keys_of(HydraConf, "hydra.")
 
 
-def refuse_unknown(composed: DictConfig) -> None:
-    """Raise `UnknownKeyError` if a composed configuration holds a key that the schema does not have.
+def as_typed(overrides: Any) -> list[str]:
+    """Return overrides as the user typed them.
 
-    What is below ``hydra`` is left to Hydra: it adds names of its own there.
+    Parameters
+    ----------
+    overrides : ListConfig of str
+        The overrides as Hydra keeps them.
+
+    Returns
+    -------
+    list of str
+        The overrides. References to other keys are not resolved.
+    """
+    typed = OmegaConf.to_container(overrides, resolve=False)
+    assert isinstance(typed, list)
+    return [f"{override}" for override in typed]
+
+
+def refuse_unknown(composed: DictConfig) -> None:
+    """Refuse a composed configuration with an unknown key. Keys below ``hydra`` are left to Hydra, which adds some.
+
+    Parameters
+    ----------
+    composed : DictConfig
+        The configuration.
+
+    Raises
+    ------
+    UnknownKeyError
+        If it holds a key that the schema does not have.
     """
     values = OmegaConf.to_container(composed, resolve=False)
     assert isinstance(values, dict)
@@ -327,24 +379,49 @@ def refuse_unknown(composed: DictConfig) -> None:
 
 
 def read(composed: DictConfig, given: Sequence[str] = ()) -> Config:
-    """The typed and checked configuration; `given` are the overrides it was composed with."""
+    """Turn a composed configuration into a checked one.
+
+    Parameters
+    ----------
+    composed : DictConfig
+        The configuration that Hydra composed.
+    given : sequence of str
+        The overrides it was composed with. Some defaults depend on which keys were given.
+
+    Returns
+    -------
+    Config
+        The typed and checked configuration.
+
+    Raises
+    ------
+    ParameterError
+        For unknown keys, impossible values, and keys that have no meaning together.
+    """
     refuse_unknown(composed)
     config = OmegaConf.to_object(composed)
     assert isinstance(config, Config)
-    keys = [key_of(override) for override in given]
-    if config.study == "table1" and not config.known and "runs" not in keys:
-        config.runs = TRACE_RUNS
-    if config.task.name == "estimate" and "runs" not in keys:
-        config.runs = ESTIMATE_RUNS
-    once = config.model.name == "recorded" and config.task.name == "estimate"
+    keys, task = [key_of(override) for override in given], config.task.name
+    if "runs" not in keys:
+        config.runs = _usual_runs(config)
+    once = config.model.name == "recorded" and task == "estimate"
     require(not once or "runs" not in keys, "runs has no meaning with model=recorded: all of its samples count")
-    if config.task.name == "verify":
-        check_seed_given(config.insecure, "seed" in keys or config.seed != Config.seed)
-    if config.sampler is not None:
-        for key in keys:
-            known = key in (*SAMPLER_KEYS, "task", "sweep", "study") or key.startswith(("hydra", "backend"))
-            require(known, f"{key} has no meaning with sampler={config.sampler}: its runs are all that is audited")
-        if "runs" not in keys:
-            config.runs = SAMPLER_RUNS
+    if task == "verify":
+        seeded = "seed" in keys or config.seed != Config.seed
+        leak = "task=verify draws fresh entropy; a seed would give its samples and noise away (insecure=true allows it)"
+        require(config.insecure or not seeded, leak)
+        require(seeded or not config.insecure, "insecure=true is for a run with a seed, and none was given")
+    for key in keys if config.sampler is not None else ():
+        read_too = key in (*SAMPLER_KEYS, "task", "sweep", "study") or key.startswith(("hydra", "backend"))
+        require(read_too, f"{key} has no meaning with sampler={config.sampler}: its runs are all that is audited")
     config.check()
     return config
+
+
+def _usual_runs(config: Config) -> int:
+    """Return the number of runs where none is given."""
+    if config.sampler is not None:
+        return 100_000
+    if config.task.name == "estimate":
+        return 40_000
+    return 100 if config.study == "table1" and not config.known else config.runs

@@ -1,32 +1,37 @@
-"""Ctrl-C: the first one raises KeyboardInterrupt, later ones are ignored while the run is closed."""
+"""Ctrl-C: the first one raises KeyboardInterrupt. Later ones are ignored while the run is closed."""
 
 from __future__ import annotations
 
 import signal
-import threading
 from types import FrameType
-from typing import NoReturn
 
-__all__ = ["INTERRUPTED", "interrupted", "listen"]
+__all__ = ["interrupted", "listen"]
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it."""
 
-_received = threading.Event()
+class _Once:
+    """A handler of SIGINT that raises KeyboardInterrupt once."""
+
+    received = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if not self.received:
+            self.received = True
+            raise KeyboardInterrupt
 
 
 def interrupted() -> bool:
-    """Whether Ctrl-C was pressed. Libraries may turn the interrupt into an error of their own or drop it."""
-    return _received.is_set()
+    """Tell whether Ctrl-C was pressed. Libraries may turn the interrupt into an error of their own, or drop it.
 
-
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _received.set()
-    raise KeyboardInterrupt
+    Returns
+    -------
+    bool
+        True if it was pressed after `listen`.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    return isinstance(handler, _Once) and handler.received
 
 
 def listen() -> None:
-    """Handle Ctrl-C from now on, unless this process was started to ignore it (in the background of a shell)."""
+    """Handle Ctrl-C from now on, unless the process was started to ignore it (in the background of a shell)."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, _interrupt)
+        signal.signal(signal.SIGINT, _Once())

@@ -1,36 +1,38 @@
-"""Which keys the command line has, and which of them an unknown one comes closest to."""
+"""The keys of the command line, and the known keys that are closest to an unknown one."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
-from functools import cached_property
 from typing import Any, get_args, get_origin, get_type_hints
 
 from dpsmc_audit.errors import ParameterError
 
 __all__ = ["Keys", "UnknownKeyError", "distance", "key_of", "keys_of", "overrides_in", "own_configuration", "paths"]
 
-MOVED = 2
-"""What it costs to leave out, to add or to replace the groups in front of a name: as much as two letters."""
 LONGEST = 60
-"""So many letters of an unknown key are looked at and shown."""
-MOST = 3
-"""So many equally close keys are named."""
-VALUED = ("-p", "--package", "-cp", "--config-path", "-cn", "--config-name", "-cd", "--config-dir")
-"""Options of Hydra whose value is the next word."""
-OWN = ("-cp", "--config-path", "-cn", "--config-name", "-cd", "--config-dir")
-"""Options of Hydra that bring configuration files of the user, which can have groups of their own."""
-COMPLETION = ("-sc", "--shell-completion")
-"""With these the words are no overrides."""
+"""Letters of an unknown key that are compared and shown."""
+FILES = ("-cp", "--config-path", "-cn", "--config-name", "-cd", "--config-dir")
+"""Options of Hydra that bring configuration files of the user."""
 
 
 class UnknownKeyError(ParameterError):
-    """A key that the schema does not have."""
+    """The schema does not have this key."""
 
 
 def distance(a: str, b: str) -> int:
-    """Letters to insert, delete or change, and neighbours to swap, that lead from one word to the other.
+    """Count the changes that lead from one word to another.
+
+    Parameters
+    ----------
+    a, b : str
+        The words.
+
+    Returns
+    -------
+    int
+        The least number of letters to insert, delete or replace and of neighbours to swap.
 
     Examples
     --------
@@ -50,15 +52,28 @@ def distance(a: str, b: str) -> int:
     return last[-1]
 
 
+def _at_least(a: str, b: str) -> int:
+    """Bound the distance from below: one change mends one letter in length, and two in the set of letters."""
+    return max(abs(len(a) - len(b)), (len({*a} ^ {*b}) + 1) // 2)
+
+
 def _tails(key: str) -> list[str]:
-    """The key without its first group, without its first two, and so on."""
+    """Return the key, the key without its first group, without its first two, and so on."""
     parts = key.split(".")
-    return [".".join(parts[k:]) for k in range(1, len(parts))]
+    return [".".join(parts[k:]) for k in range(len(parts))]
 
 
 @dataclass(frozen=True)
 class Keys:
-    """All known keys in the order of the schema; below the `open` ones every name is allowed."""
+    """A set of known keys.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The keys, in the order of the schema.
+    open : tuple of str
+        The keys below which every name is allowed.
+    """
 
     names: tuple[str, ...]
     open: tuple[str, ...] = ()
@@ -67,7 +82,17 @@ class Keys:
         return Keys(self.names + other.names, self.open + other.open)
 
     def knows(self, key: str) -> bool:
-        """Whether the key, or a group of that name, exists.
+        """Tell whether a key, or a group of that name, exists.
+
+        Parameters
+        ----------
+        key : str
+            The key.
+
+        Returns
+        -------
+        bool
+            True if it is known, or lies below an open key.
 
         Examples
         --------
@@ -75,15 +100,26 @@ class Keys:
         >>> some.knows("noise.scale"), some.knows("noise.scales"), some.knows("noise.arguments.a")
         (True, False, True)
         """
-        if key in self._known:
-            return True
-        return "" not in key.split(".") and any(key.startswith(f"{group}.") for group in self.open)
+        free = any(key.startswith(f"{group}.") for group in self.open)
+        return key in self.names or (free and "" not in key.split("."))
 
-    def nearest(self, key: str) -> tuple[str, ...]:
-        """The known keys that the fewest changes lead to, at most three; of equally close ones the first.
+    def nearest(self, key: str, most: int = 3) -> tuple[str, ...]:
+        """Find the known keys that need the fewest changes.
 
-        One letter more, less or other, or two neighbours swapped, is one change. To leave out, to add or to replace
-        the groups in front of a name counts as two.
+        One letter more, less or different, or two neighbours swapped, is one change. To omit, add or replace the groups
+        in front of a name counts as two changes.
+
+        Parameters
+        ----------
+        key : str
+            An unknown key.
+        most : int
+            The largest number of equally close keys to return.
+
+        Returns
+        -------
+        tuple of str
+            The closest keys, in the order of the schema.
 
         Examples
         --------
@@ -91,86 +127,97 @@ class Keys:
         >>> some.nearest("sed"), some.nearest("column"), some.nearest("alpha_f")
         (('seed',), ('model.column',), ('alpha_fp', 'alpha_fn'))
         """
-        shown = key[:LONGEST]
-        found: dict[int, int] = {}
-        best = len(shown) + LONGEST
-        for cost, asked, texts in (
-            (0, [shown], self._whole),
-            (MOVED, [shown, *_tails(shown)], self._with_tails),
-        ):
-            pairs = ((cost + _at_least(word, text), word, text, place) for word in asked for text, place in texts)
-            for bound, word, text, place in sorted(pairs) if cost <= best else ():
+        whole, *without = _tails(key[:LONGEST])
+        as_typed = ((whole, name, name) for name in self.names)
+        moved = ((word, tail, name) for name in self.names for tail in _tails(name) for word in (whole, *without))
+        found, best = dict[str, float](), math.inf
+        for cost, pairs in ((0, as_typed), (2, moved)):
+            if cost > best:
+                break
+            for bound, a, b, name in sorted((cost + _at_least(a, b), a, b, name) for a, b, name in pairs):
                 if bound > best:
                     break
-                found[place] = min(cost + distance(word, text), found.get(place, best + 1))
-                best = min(best, found[place])
-        return tuple(self.names[place] for place in sorted(found) if found[place] == best)[:MOST]
+                found[name] = min(cost + distance(a, b), found.get(name, math.inf))
+                best = min(best, found[name])
+        return tuple(name for name in self.names if found.get(name) == best)[:most]
 
     def refuse(self, keys: Iterable[str]) -> None:
-        """Raise `UnknownKeyError` for the first key that does not exist."""
+        """Refuse keys that do not exist.
+
+        Parameters
+        ----------
+        keys : iterable of str
+            The keys.
+
+        Raises
+        ------
+        UnknownKeyError
+            For the first key that does not exist.
+        """
         for key in keys:
             if not self.knows(key):
                 raise UnknownKeyError(self.message(key))
 
     def message(self, key: str) -> str:
-        """What is said of an unknown key."""
+        """Word the refusal of an unknown key.
+
+        Parameters
+        ----------
+        key : str
+            The key.
+
+        Returns
+        -------
+        str
+            One line that names the closest known keys.
+        """
         shown = f"{key[:LONGEST]}…" if len(key) > LONGEST else key or "''"
         *others, last = self.nearest(key)
         close = f"keys are {', '.join(others)} and {last}" if others else f"key is {last}"
         return f"unknown key {shown}: the closest known {close}"
 
-    @cached_property
-    def _known(self) -> frozenset[str]:
-        return frozenset(self.names)
-
-    @cached_property
-    def _whole(self) -> list[tuple[str, int]]:
-        """Each name and its place."""
-        return [(name, place) for place, name in enumerate(self.names)]
-
-    @cached_property
-    def _with_tails(self) -> list[tuple[str, int]]:
-        """Each name, whole and without the groups in front of it, and its place."""
-        return self._whole + [(tail, place) for name, place in self._whole for tail in _tails(name)]
-
-
-def _at_least(a: str, b: str) -> int:
-    """A lower bound of the distance: each change mends one letter in length, and two in the set of letters."""
-    return max(abs(len(a) - len(b)), (len({*a} ^ {*b}) + 1) // 2)
-
 
 def keys_of(schema: type, prefix: str = "", leaves: Sequence[str] = ()) -> Keys:
-    """The keys of a dataclass at every depth.
+    """List the keys of a dataclass at every depth.
 
     Parameters
     ----------
-    schema
-        A dataclass; fields whose type is a dataclass are groups.
-    prefix
-        What comes before each name.
-    leaves
-        Fields of any type that nevertheless are single values. Other fields of any type, and dictionaries, are open.
+    schema : type
+        A dataclass. Fields whose type is a dataclass are groups.
+    prefix : str
+        The text in front of each name.
+    leaves : sequence of str
+        Fields of type Any that nevertheless are single values. Other fields of type Any, and dictionaries, are open.
 
     Returns
     -------
     Keys
-        In the order of the fields, a group before what is in it.
+        In the order of the fields, a group before its content.
     """
-    names, free = list[str](), list[str]()
+    found = Keys(())
     for name, kind in get_type_hints(schema).items():
         key = f"{prefix}{name}"
-        names.append(key)
+        free = key not in leaves and any(part is Any or get_origin(part) is dict for part in (kind, *get_args(kind)))
+        found += Keys((key,), (key,) if free else ())
         if isinstance(kind, type) and is_dataclass(kind):
-            inner = keys_of(kind, f"{key}.", leaves)
-            names += inner.names
-            free += inner.open
-        elif key not in leaves and any(part is Any or get_origin(part) is dict for part in (kind, *get_args(kind))):
-            free.append(key)
-    return Keys(tuple(names), tuple(free))
+            found += keys_of(kind, f"{key}.", leaves)
+    return found
 
 
 def paths(values: Mapping[Any, Any], prefix: str = "") -> Iterator[str]:
-    """The key of every value in nested dictionaries.
+    """List the keys of all values in nested dictionaries.
+
+    Parameters
+    ----------
+    values : mapping
+        The dictionaries.
+    prefix : str
+        The text in front of each key.
+
+    Yields
+    ------
+    str
+        The key of each value.
 
     Examples
     --------
@@ -185,7 +232,17 @@ def paths(values: Mapping[Any, Any], prefix: str = "") -> Iterator[str]:
 
 
 def key_of(override: str) -> str:
-    """The key, or the group, that an override is about.
+    """Find the key, or the group, that an override changes.
+
+    Parameters
+    ----------
+    override : str
+        An override as Hydra reads it.
+
+    Returns
+    -------
+    str
+        Its key.
 
     Examples
     --------
@@ -196,21 +253,42 @@ def key_of(override: str) -> str:
 
 
 def overrides_in(arguments: Sequence[str]) -> list[str]:
-    """The words of a command line that change a key.
+    """Find the overrides in a command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        The words of the command line.
+
+    Returns
+    -------
+    list of str
+        The words that change a key. With shell completion there are none.
 
     Examples
     --------
     >>> overrides_in(["-m", "--config-dir", "a=b", "p=0.5,0.6", "~epsilon", "--config-name=x"])
     ['p=0.5,0.6', '~epsilon']
     """
-    if any(word in COMPLETION for word in arguments):
+    if "-sc" in arguments or "--shell-completion" in arguments:
         return []
-    before = ["", *arguments]
-    free = [word for word, last in zip(arguments, before, strict=False) if last not in VALUED]
+    valued = (*FILES, "-p", "--package")  # the next word is the value of such an option
+    free = [word for word, last in zip(arguments, ["", *arguments], strict=False) if last not in valued]
     return [word for word in free if not word.startswith("-") and ("=" in word or word.startswith("~"))]
 
 
 def own_configuration(arguments: Sequence[str]) -> bool:
-    """Whether a command line brings configuration files of the user."""
+    """Tell whether a command line brings configuration files of the user, which can have groups of their own.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        The words of the command line.
+
+    Returns
+    -------
+    bool
+        True if it names a file, a folder or a search path.
+    """
     options = [word.partition("=")[0] for word in arguments]
-    return any(option in OWN or key_of(option) == "hydra.searchpath" for option in options)
+    return any(option in FILES or key_of(option) == "hydra.searchpath" for option in options)

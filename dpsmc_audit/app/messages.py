@@ -1,4 +1,4 @@
-"""What the command says of an error: one line."""
+"""Word an error in one line."""
 
 from __future__ import annotations
 
@@ -13,18 +13,41 @@ __all__ = ["one_line", "unknown_to_hydra"]
 
 
 def one_line(error: BaseException) -> str:
-    """One line for the user: Hydra puts the reason into the cause."""
-    told = isinstance(error, (ParameterError, HydraException, OmegaConfBaseException, OSError)) or _of_hydra(error)
-    text = f"{error}" if told else f"{type(error).__name__}: {error}"
+    """Word an error for the user.
+
+    Parameters
+    ----------
+    error : BaseException
+        Any error.
+
+    Returns
+    -------
+    str
+        Its message in one line. The type comes first, unless the message is written for users.
+    """
+    plain = isinstance(error, (ParameterError, HydraException, OmegaConfBaseException, OSError)) or _of_hydra(error)
+    text = f"{error}" if plain else f"{type(error).__name__}: {error}"
     text = text.replace("LexerNoViableAltException:", "cannot read the override")  # Hydra shows its parser's exception
-    cause = error.__cause__
-    lines = [*text.splitlines(), *(f"{cause}".splitlines()[:1] if isinstance(cause, OmegaConfBaseException) else [])]
-    told_in_one = " ".join(line.strip() for line in lines if line.strip(" ^"))
-    return told_in_one.encode("utf-8", "backslashreplace").decode()  # bytes that are no text can be part of a message
+    lines = text.splitlines()
+    if isinstance(error.__cause__, OmegaConfBaseException):  # Hydra puts the reason into the cause
+        lines += f"{error.__cause__}".splitlines()[:1]
+    joined = " ".join(line.strip() for line in lines if line.strip(" ^"))
+    return joined.encode("utf-8", "backslashreplace").decode()  # a message can hold bytes that are no text
 
 
 def unknown_to_hydra(error: BaseException) -> str | None:
-    """The key that Hydra did not find, where that is its reason; None otherwise."""
+    """Find the key that Hydra does not know.
+
+    Parameters
+    ----------
+    error : BaseException
+        Any error.
+
+    Returns
+    -------
+    str or None
+        The key, if an unknown key is the reason of the error.
+    """
     reason = error.__cause__ or error.__context__
     if isinstance(error, HydraException) and isinstance(reason, (ConfigAttributeError, ConfigKeyError)):
         return reason.full_key
@@ -32,6 +55,6 @@ def unknown_to_hydra(error: BaseException) -> str | None:
 
 
 def _of_hydra(error: BaseException) -> bool:
-    """Some of Hydra's refusals are plain exceptions; they are known by where they were raised."""
+    """Tell whether Hydra raised the error: some of its refusals are plain exceptions."""
     frames = [frame for frame, _ in walk_tb(error.__traceback__)]
     return bool(frames) and f"{frames[-1].f_globals.get('__name__')}".startswith(("hydra.", "omegaconf."))

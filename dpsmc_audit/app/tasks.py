@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -13,32 +13,37 @@ from dpsmc_audit.exact.averages import exact_mean, worst_errors
 from dpsmc_audit.runs.execution import SERIAL, Execution
 from dpsmc_audit.runs.notes import warn
 from dpsmc_audit.runs.provenance import provenance
+from dpsmc_audit.runs.schema import SCHEMA
+from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.sampling.runs import Kernel
+from dpsmc_audit.setting import Adjacent
 from dpsmc_audit.tasks import paper
+from dpsmc_audit.tasks.other_observers import OtherObservers, other_observers
 from dpsmc_audit.tasks.simulate import exact_characteristics, simulate
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from dpsmc_audit.models.sources import Source
-    from dpsmc_audit.observers.expected.audit import Audit
-    from dpsmc_audit.observers.informed.audit import InformedAudit
-    from dpsmc_audit.observers.marginal.audit import MarginalAudit
+    from dpsmc_audit.observers.base import Engine, Observer
     from dpsmc_audit.tasks.estimate import Estimate
-
-    AnyAudit = Audit | MarginalAudit | InformedAudit
 
 __all__ = ["TASKS", "run", "warnings_for"]
 
+OBSERVERS = "observers.csv"
 
-def run(config: Config, folder: Path, execution: Execution = SERIAL) -> dict[str, Any]:
-    """The content of result.json; further files of the task go into the folder."""
+
+def run(config: Config, folder: Path, execution: Execution = SERIAL, *, alone: bool = True) -> dict[str, Any]:
+    """The content of result.json; further files of the task go into the folder.
+
+    An audit that is no point of a sweep (`alone`) also looks at the other observers.
+    """
     require(config.task.name in TASKS, f"task must be one of {', '.join(TASKS)}, got {config.task.name}")
     result = TASKS[config.task.name](config, folder, execution)
+    if config.task.name == "audit" and config.sampler is None:
+        result |= {"other_observers": _others(config, folder, alone).as_dict()}
     released = config.task.name == "verify"
     steps = result.pop("steps", None)
     made = provenance(None, None) if released else provenance(config.seed, steps)
-    return {"parameters": config.parameters(), **result, "provenance": made}
+    return {"schema": SCHEMA, "parameters": config.parameters(), **result, "provenance": made}
 
 
 def warnings_for(config: Config, result: dict[str, Any]) -> list[str]:
@@ -118,11 +123,10 @@ def _simulate(config: Config, folder: Path, execution: Execution) -> dict[str, A
     else:
         from dpsmc_audit.app.progress import progress
 
-        numbers: dict[str, Any] = {name: getattr(config, name) for name in ("seed", "max_steps", "confidence")}
-        numbers["kernel"] = cast(Kernel, config.engine.kernel)
+        kernel = cast(Kernel, config.engine.kernel)
         with progress("runs", config.runs) as advance:
-            told = replace(execution, progress=advance)
-            found = simulate(config.setting, config.runs, **numbers, execution=told)
+            sampling = _sampling(config, replace(execution, progress=advance))
+            found = simulate(config.setting, config.runs, sampling, confidence=config.confidence, kernel=kernel)
         result = found.as_dict()
     if config.study == "table1":
         result |= paper.compare(config.setting, config.epsilon)
@@ -132,7 +136,7 @@ def _simulate(config: Config, folder: Path, execution: Execution) -> dict[str, A
 def _verify(config: Config, folder: Path, execution: Execution) -> dict[str, Any]:
     """The release; parameters that are no part of it (a seed, a path) stay here."""
     from dpsmc_audit.models.keys import checked_formula, public_unit_notes
-    from dpsmc_audit.verify.release import verify
+    from dpsmc_audit.verify.release import announcement, verify
 
     formula = checked_formula(config.model, config.formula, config.formula_file)
     for note in public_unit_notes(config.model, formula):
@@ -140,30 +144,74 @@ def _verify(config: Config, folder: Path, execution: Execution) -> dict[str, Any
     seed = config.seed if config.insecure else None
     numbers: dict[str, Any] = {name: getattr(config, name) for name in ("epsilon", "negated", "max_steps")}
     numbers["order"] = config.model.order_used
-    release = verify(config.test, config.law, lambda: config.source, **numbers, seed=seed, announce=print)
+    print(announcement(config.test, config.law, negated=config.negated))
+    release = verify(config.test, config.law, lambda: config.source, **numbers, seed=seed)
     return release | ({} if formula is None else {"formula": f"{formula}"})
 
 
 def _audit(config: Config, folder: Path, execution: Execution) -> dict[str, Any]:
     if config.sampler is not None:
         return _black_box(config, folder, execution)
+    from dpsmc_audit.app.progress import progress
+    from dpsmc_audit.observers.audit import audit
     from dpsmc_audit.report.figures import save
-    from dpsmc_audit.report.observers import profile_figure
+    from dpsmc_audit.report.observers import figure_of, profile_figure
     from dpsmc_audit.report.tables import columns_csv
     from dpsmc_audit.runs.files import write_text
 
-    found, figure, name = AUDITS[config.notion.name](config, execution)
+    observer = _observer(config)
+    with progress(observer.unit, observer.amount) as advance:
+        found = audit(
+            config.setting,
+            config.epsilon,
+            observer,
+            entry=config.entries,
+            engine=cast("Engine", config.engine.name),
+            confidence=config.confidence,
+            sampling=_sampling(config, replace(execution, progress=advance)),
+        )
     write_text(folder / "histogram.csv", columns_csv(found.histogram))
     write_text(folder / "profile.csv", columns_csv(found.leakage.profile))
+    figure, name = figure_of(found)
     save(figure, folder / name, ("png",))
     save(profile_figure(found), folder / "profile", ("png",))
     return {**found.as_dict(), **_price(config)}
 
 
+def _sampling(config: Config, execution: Execution) -> Sampling:
+    return Sampling(config.seed, config.max_steps, execution)
+
+
+def _observer(config: Config) -> Observer:
+    """The observer that the configuration names, with its numbers."""
+    from dpsmc_audit.observers import audit
+
+    kind = audit.OBSERVERS[config.notion.name]
+    key = {"sequences": "pairs"}
+    return kind(**{field.name: getattr(config, key.get(field.name, field.name)) for field in fields(kind)})
+
+
+def _others(config: Config, folder: Path, alone: bool) -> OtherObservers:
+    """The curves of the other observers, written beside the result."""
+    from dpsmc_audit.evidence.profiles import epsilon_grid
+    from dpsmc_audit.report.tables import observers_csv
+    from dpsmc_audit.runs.files import write_text
+
+    (folder / OBSERVERS).unlink(missing_ok=True)  # an older run's
+    if not alone:
+        return OtherObservers()
+    pair, grid = Adjacent.of(config.setting, config.entries), epsilon_grid(config.epsilon, config.epsilons)
+    sampling = Sampling(config.seed, config.max_steps)
+    others = other_observers(config.notion.name, pair, grid, config.floor, config.bin_width, sampling)
+    if others.curves:
+        write_text(folder / OBSERVERS, observers_csv(others.curves))
+    return others
+
+
 def _black_box(config: Config, folder: Path, execution: Execution) -> dict[str, Any]:
     """A user's mechanism; if it fails, what was gathered is kept under a name that is no result's."""
     from dpsmc_audit.app.progress import progress
-    from dpsmc_audit.observers.black_box import SamplerError, audit_mechanism
+    from dpsmc_audit.observers.black_box import Named, SamplerError, audit_mechanism
     from dpsmc_audit.report.black_box import black_box_figure
     from dpsmc_audit.report.figures import save
     from dpsmc_audit.report.tables import columns_csv
@@ -171,15 +219,13 @@ def _black_box(config: Config, folder: Path, execution: Execution) -> dict[str, 
     from dpsmc_audit.targets import load_target
 
     assert config.sampler is not None
-    numbers: dict[str, Any] = {
-        name: getattr(config, name) for name in ("confidence", "runs", "seed", "method", "floor")
-    }
-    sampler = load_target("sampler", config.sampler)
+    numbers: dict[str, Any] = {name: getattr(config, name) for name in ("confidence", "runs", "method", "floor")}
+    sampler = Named(load_target("sampler", config.sampler), config.sampler)
     try:
         with progress("runs", config.runs) as advance:
             claim = (config.epsilon, config.claimed_delta)
-            told = replace(execution, progress=advance)
-            found = audit_mechanism(sampler, *claim, name=config.sampler, execution=told, **numbers)
+            sampling = _sampling(config, replace(execution, progress=advance))
+            found = audit_mechanism(sampler, *claim, **numbers, sampling=sampling)
     except SamplerError as error:
         if error.partial is None:
             raise
@@ -205,70 +251,6 @@ def _price(config: Config) -> dict[str, Any]:
         "fn_worst_error": worst.fn.error,
     }
 
-
-def _asked(config: Config) -> dict[str, Any]:
-    """What all audits are told."""
-    return {
-        "setting": config.setting,
-        "epsilon": config.epsilon,
-        "entry": config.entries,
-        "engine": config.engine.name,
-        "seed": config.seed,
-        "max_steps": config.max_steps,
-        "confidence": config.confidence,
-        "floor": config.floor,
-        "epsilons": config.epsilons,
-    }
-
-
-def _expected(config: Config, execution: Execution) -> tuple[AnyAudit, Figure, str]:
-    from dpsmc_audit.app.progress import progress
-    from dpsmc_audit.observers.expected.audit import audit
-    from dpsmc_audit.observers.expected.picture import BATCH
-    from dpsmc_audit.report.figures import audit_figure
-
-    numbers: dict[str, Any] = {
-        "pairs": config.pairs,
-        "draws": config.draws,
-        "bin_width": config.bin_width,
-    }
-    with progress("pairs", config.pairs * -(-config.draws // BATCH)) as advance:
-        found = audit(**_asked(config), **numbers, execution=replace(execution, progress=advance))
-    return found, audit_figure(found), "figure1"
-
-
-def _marginal(config: Config, execution: Execution) -> tuple[AnyAudit, Figure, str]:
-    from dpsmc_audit.app.progress import progress
-    from dpsmc_audit.observers.marginal.audit import audit_marginal
-    from dpsmc_audit.report.observers import marginal_figure
-
-    numbers: dict[str, Any] = {
-        "runs": config.runs,
-        "pairs": config.pairs,
-        "bin_width": config.bin_width,
-        "method": config.method,
-    }
-    with progress("runs", config.runs) as advance:
-        found = audit_marginal(**_asked(config), **numbers, execution=replace(execution, progress=advance))
-    return found, marginal_figure(found), "marginal"
-
-
-def _informed(config: Config, execution: Execution) -> tuple[AnyAudit, Figure, str]:
-    from dpsmc_audit.app.progress import progress
-    from dpsmc_audit.observers.informed.audit import audit_informed
-    from dpsmc_audit.report.observers import informed_figure
-
-    numbers: dict[str, Any] = {"sequence": config.sequence, "sequences": config.pairs}
-    with progress("sequences", config.pairs) as advance:
-        found = audit_informed(**_asked(config), **numbers, execution=replace(execution, progress=advance))
-    return found, informed_figure(found), "informed"
-
-
-AUDITS: dict[str, Callable[[Config, Execution], tuple[AnyAudit, Figure, str]]] = {
-    "expected": _expected,
-    "marginal": _marginal,
-    "informed": _informed,
-}
 
 TASKS: dict[str, Callable[[Config, Path, Execution], dict[str, Any]]] = {
     "audit": _audit,

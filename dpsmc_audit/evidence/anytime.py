@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.evidence.events import Counted, Family, family_of, joined
 from dpsmc_audit.evidence.power import POWER, detectable
-from dpsmc_audit.evidence.profiles import Event, factor
-from dpsmc_audit.evidence.verdict import Verdict
+from dpsmc_audit.evidence.profiles import factor
+from dpsmc_audit.evidence.verdict import Finding, Verdict
+from dpsmc_audit.evidence.witness import Event
 from dpsmc_audit.numerics.jit import kernel
 from dpsmc_audit.numerics.ties import best_of, ranked
 
@@ -234,14 +235,14 @@ class Anytime:
         epoch = self._epochs[best_of([float(epoch.capital.max()) for epoch in self._epochs])]
         event = int(epoch.event[best_of(epoch.capital)])
         p1, p0 = (float(epoch.family.count(member)[event]) / self.pairs for member in self._seen)
-        return Event(epoch.family.name(event), p1, p0)
+        return Event(epoch.family.what(event), p1, p0)
 
-    def verdict(self, floor: float = 0.01) -> Verdict:
+    def verdict(self, floor: float = 0.01) -> Finding:
         """`violated`: epsilon and delta are not both as small as claimed. Bets test a claim, they bound no more."""
         could = detectable(self._shows, floor, self.epsilon, self.delta)
         if self.rejected:
-            return Verdict("violated", self.epsilon, self.delta, self._witness(), could=could)
-        return Verdict("consistent", 0.0, 0.0, None, could=could)
+            return Finding(Verdict.VIOLATED, self.epsilon, self.delta, self._witness(), could=could)
+        return Finding(Verdict.CONSISTENT, 0.0, 0.0, None, could=could)
 
     def _shows(self, likely: float, other: float) -> bool:
         """Would a gambler on this event alone, with the smallest usual share, have reached the target by now?

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from dpsmc_audit.evidence.events import Counted, Family, family_of, joined
 from dpsmc_audit.evidence.intervals import lower_ends, upper_ends
 from dpsmc_audit.evidence.power import POWER, detectable
-from dpsmc_audit.evidence.profiles import Event, factor
-from dpsmc_audit.evidence.verdict import Method, Verdict
+from dpsmc_audit.evidence.profiles import factor
+from dpsmc_audit.evidence.verdict import Finding, Method, Verdict
+from dpsmc_audit.evidence.witness import Event
 from dpsmc_audit.numerics.ties import best_of
 
 __all__ = ["FEWEST", "PARTS", "Parts", "bounded_verdict", "part_of", "shows"]
@@ -86,7 +87,7 @@ def bounded_verdict(
     confidence: float,
     method: Method = "split",
     floor: float | None = 0.01,
-) -> Verdict:
+) -> Finding:
     """The verdict on a claim of (epsilon, delta), with both lower bounds; see the head of this module for what holds.
 
     `floor` is the probability of the events whose smallest visible epsilon is told; None leaves all that out.
@@ -99,7 +100,7 @@ def bounded_verdict(
     ...     tau = np.floor(10 * (q + rng.exponential(size=(3, 20_000)))).astype(int)
     ...     return tuple(Counted.of(outcome_code(part, np.zeros(20_000, int))) for part in tau)
     >>> found = bounded_verdict(Parts((counted(0), counted(1))), epsilon=1.0, delta=0.0, confidence=0.99)
-    >>> found.verdict, found.witness.name, found.epsilon_lower > 7, found.delta_lower > 0.61
+    >>> f"{found.verdict}", found.witness.name, found.epsilon_lower > 7, found.delta_lower > 0.61
     ('violated', 'tau <= 9', True, True)
     """
     whole = 1.0 - confidence
@@ -120,10 +121,10 @@ def bounded_verdict(
         least = min(level, 0.25 * whole)  # as if two events had been chosen
         could = detectable(lambda p, q: shows(min(runs), p, q, epsilon, delta, least), floor, epsilon, delta)
     if share <= delta and bound <= epsilon:
-        return Verdict("consistent", bound, share, None, could=could)
+        return Finding(Verdict.CONSISTENT, bound, share, None, could=could)
     event = chosen[best_of(epsilons if bound > epsilon else deltas)][1]
     p1, p0 = (float(count[event]) / n for count, n in zip(counts, runs, strict=True))
-    return Verdict("violated", bound, share, Event(family.name(event), p1, p0), could=could)
+    return Finding(Verdict.VIOLATED, bound, share, Event(family.what(event), p1, p0), could=could)
 
 
 def _chosen(

@@ -7,18 +7,19 @@ pilot sample; whatever is judged afterwards on other runs is judged on events th
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpsmc_audit.evidence.witness import Ranges, Share
 
 __all__ = ["Cells", "Counted", "Family", "family_of", "joined", "outcome_code"]
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-DECISIONS = {0: "o = 0", 1: "o = 1", -1: "undecided"}
-"""What 0 and 1 mean is the mechanism's affair."""
 _SIDES = 3
 
 FEW = 64
@@ -110,35 +111,20 @@ class Family:
         """How often each event was seen."""
         return np.asarray(self.holds.astype(np.int64) @ self.cells.count(sample))
 
-    def name(self, event: int) -> str:
-        """The event in words."""
+    def what(self, event: int) -> Ranges:
+        """The event with all its ranges, so that anyone can count it again."""
         bins = self.holds[event].reshape(-1, _SIDES)
         if np.all(bins == bins[:, :1]):
-            return _ranges(self.cells.edges, bins[:, 0])
+            return Ranges((Share(_ranges(self.cells.edges, bins[:, 0])),))
         sides = [side for side in range(_SIDES) if bins[:, side].any()]
-        said = [(_ranges(self.cells.edges, bins[:, k]), DECISIONS[k - 1]) for k in sides]
-        return " or ".join(f"({tau}) and {side}" if " or " in tau else f"{tau} and {side}" for tau, side in said)
+        return Ranges(tuple(Share(_ranges(self.cells.edges, bins[:, side]), side - 1) for side in sides))
 
 
-def _ranges(edges: IntArray, held: BoolArray) -> str:
-    """Neighbouring bins as one range of tau; all of them, so that anyone can count the event again."""
-    if held.all():
-        return "any tau"
+def _ranges(edges: IntArray, held: BoolArray) -> tuple[tuple[float, float], ...]:
+    """Neighbouring bins as one half-open range of tau."""
+    ends = [-math.inf, *(int(edge) + 1 for edge in edges), math.inf]
     changes = np.flatnonzero(np.diff(np.concatenate([[0], held.astype(int), [0]])))
-    said = [
-        _range_name(edges, int(first), int(last) - 1) for first, last in zip(changes[::2], changes[1::2], strict=True)
-    ]
-    return " or ".join(said)
-
-
-def _range_name(edges: IntArray, first: int, last: int) -> str:
-    """Bins first, ..., last."""
-    if last == edges.size:
-        return f"tau > {edges[first - 1]}"
-    if first == 0:
-        return f"tau <= {edges[last]}"
-    low, high = int(edges[first - 1]) + 1, int(edges[last])
-    return f"tau = {low}" if low == high else f"{low} <= tau <= {high}"
+    return tuple((ends[first], ends[last]) for first, last in zip(changes[::2], changes[1::2], strict=True))
 
 
 def _edges(one: Counted, zero: Counted, most: int) -> IntArray:
@@ -164,7 +150,7 @@ def family_of(one: Counted, zero: Counted, most: int = 48) -> Family:
     --------
     >>> pilot = Counted.of(outcome_code(np.arange(4), np.zeros(4, int)))
     >>> made = family_of(pilot, pilot)
-    >>> [made.name(k) for k in (1, 6, 10)]
+    >>> [made.what(k).name for k in (1, 6, 10)]
     ['tau <= 0', 'tau > 0', 'tau = 0']
     """
     cells = Cells(_edges(one, zero, most))

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.errors import require
+from dpsmc_audit.evidence.witness import Event, Outcomes, Ranges, Share, What
 from dpsmc_audit.numerics.ties import CLOSE, best_of
 
 __all__ = [
-    "Event",
     "Leakage",
     "Profile",
     "best_tail",
@@ -27,6 +27,7 @@ __all__ = [
     "factor",
     "largest",
     "privacy_profile",
+    "tail_of_tau",
     "total_variation",
     "worst_event",
 ]
@@ -51,22 +52,6 @@ class Profile:
         return float(max(self.delta_1_over_0[place], self.delta_0_over_1[place]))
 
 
-@dataclass(frozen=True)
-class Event:
-    """An event and its probability for x_n = 1 and for x_n = 0."""
-
-    name: str
-    p1: float
-    p0: float
-
-    @property
-    def log_ratio(self) -> float:
-        """``ln(p1 / p0)``, infinite where one of them is 0."""
-        if min(self.p1, self.p0) <= 0.0:
-            return 0.0 if self.p1 == self.p0 else math.copysign(math.inf, self.p1 - self.p0)
-        return math.log(self.p1 / self.p0)
-
-
 @dataclass(frozen=True, eq=False)
 class Leakage:
     """What two laws over the same outcomes tell apart: profile, total variation, and the best event above a floor."""
@@ -82,9 +67,7 @@ class Leakage:
             "total_variation": self.total_variation,
             "delta_at_epsilon": self.profile.at(epsilon),
             "delta_at_2_epsilon": self.profile.at(2.0 * epsilon),
-            "best_event": None
-            if best is None
-            else {"event": best.name, "p1": best.p1, "p0": best.p0, "log_ratio": best.log_ratio},
+            "best_event": None if best is None else {**best.as_dict(), "log_ratio": best.log_ratio},
         }
 
 
@@ -154,8 +137,8 @@ def worst_event(p1: FloatArray, p0: FloatArray, epsilon: float) -> tuple[float, 
     times, found = factor(epsilon), []
     for p, q, side in ((p1, p0, 1), (p0, p1, 0)):
         event = p > times * q * (1.0 + CLOSE) + _ROUNDING
-        name = f"one of {int(event.sum())} outcomes over e^{epsilon:g} times as likely with x_n = {side}"
-        found.append((_over(p, q, epsilon), Event(name, float(p1[event].sum()), float(p0[event].sum()))))
+        what = Outcomes(int(event.sum()), side, epsilon)
+        found.append((_over(p, q, epsilon), Event(what, float(p1[event].sum()), float(p0[event].sum()))))
     deltas = [delta for delta, _ in found]
     return max(deltas), found[best_of(deltas, close=1e-12)][1]
 
@@ -165,8 +148,20 @@ def total_variation(p1: FloatArray, p0: FloatArray) -> float:
     return max(_over(p1, p0, 0.0), _over(p0, p1, 0.0))
 
 
+def tail_of_tau(k: int, beyond: bool, decision: int | None = None) -> Ranges:
+    """The event ``tau <= k``, or ``tau > k``, of the test.
+
+    Examples
+    --------
+    >>> tail_of_tau(3, beyond=True).name, tail_of_tau(3, beyond=False, decision=1).name
+    ('tau > 3', 'tau <= 3 and H_null')
+    """
+    ends = (k + 1, math.inf) if beyond else (-math.inf, k + 1)
+    return Ranges((Share((ends,), decision),), "test")
+
+
 def best_tail(
-    p1: FloatArray, p0: FloatArray, floor: float, named: Callable[[int, bool], str] | None = None
+    p1: FloatArray, p0: FloatArray, floor: float, tail: Callable[[int, bool], What] | None = None
 ) -> Event | None:
     """The tail with the largest ratio, either way, among those that one of the members meets with at least `floor`.
 
@@ -174,7 +169,7 @@ def best_tail(
     by the likelier member: on a plateau, where every ratio is exp(-epsilon), rounding would choose any. Of tails that
     are equally probable as well, it is the shortest of those below, then of those beyond.
 
-    Outcomes are in the order of tau = 1, 2, ...; `named` makes a name of (k, beyond) for the first k outcomes or the
+    Outcomes are in the order of tau = 1, 2, ...; `tail` makes an event of (k, beyond) for the first k outcomes or the
     ones beyond.
 
     Examples
@@ -182,7 +177,7 @@ def best_tail(
     >>> best_tail(np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.4, 0.4]), floor=0.1).name
     'tau <= 1'
     """
-    named = named or (lambda k, beyond: f"tau > {k}" if beyond else f"tau <= {k}")
+    tail = tail or tail_of_tau
     found = []
     below = np.cumsum(p1), np.cumsum(p0)
     above = np.cumsum(p1[::-1])[::-1][1:], np.cumsum(p0[::-1])[::-1][1:]
@@ -193,7 +188,7 @@ def best_tail(
         worthy = np.where(likely >= floor * (1.0 - 1e-12), ratio, -1.0)
         if worthy.size and worthy.max() >= 0.0:
             k = best_of(worthy, likely)
-            found.append(Event(named(k + 1, beyond), float(one[k]), float(zero[k])))
+            found.append(Event(tail(k + 1, beyond), float(one[k]), float(zero[k])))
     return largest(found)
 
 

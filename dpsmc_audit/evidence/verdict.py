@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Literal
 
-from dpsmc_audit.evidence.profiles import Event
+from dpsmc_audit.evidence.witness import Event
 
-__all__ = ["METHODS", "Detectable", "Method", "Verdict", "rounded_up"]
+__all__ = ["METHODS", "Detectable", "Finding", "Method", "Verdict", "rounded_up"]
 
 Method = Literal["split", "union", "anytime"]
 METHODS = ("split", "union", "anytime")
@@ -69,34 +70,58 @@ class Detectable:
         }
 
 
+class Verdict(StrEnum):
+    """What an audit says of a claim."""
+
+    VIOLATED = "violated"
+    """The claim does not hold: by proof (exact) or at the stated confidence (sampled)."""
+    CONSISTENT = "consistent"
+    """The runs show no violation; that is no proof."""
+    CERTIFIED = "certified"
+    """The claim holds, at this resolution."""
+    UNDECIDED = "undecided"
+    """An exact audit refutes nothing, and its numerical error leaves a violation possible."""
+
+
 @dataclass(frozen=True)
-class Verdict:
-    """`violated` (with a witness), `consistent` (nothing found) or `certified` (exact, at this resolution).
+class Finding:
+    """A verdict with its bounds and its witness.
 
     The claim is compared with ends that are proven or stated, and with nothing else: an exact verdict is `violated` if
     the claim fails at the end that favours it, and `certified` if it holds at the other end. Between them it is
-    `consistent`, and `delta_upper` says how much of a delta the numerical error leaves open.
+    `undecided`, and `delta_upper` says how much of a delta the numerical error leaves open.
+
+    Parameters
+    ----------
+    verdict : Verdict
+        What the audit says of the claim.
+    epsilon_lower, delta_lower : float
+        Lower bounds: on epsilon at the claimed delta, and on delta at the claimed epsilon.
+    witness : Event, optional
+        The event that breaks the claim.
+    detectable : float, optional
+        Sampled expected audit only: the difference of averages, in samples, that would have been found with
+        probability 0.9; None where nothing could have been.
+    could : Detectable, optional
+        What sampled runs could have shown.
+    delta_upper : float, optional
+        Exact audits that refute nothing: with this delta the claim surely holds, at this resolution.
     """
 
-    verdict: Literal["violated", "consistent", "certified"]
+    verdict: Verdict
     epsilon_lower: float
     delta_lower: float
     witness: Event | None
     detectable: float | None = None
-    """Sampled expected audit only: the difference of averages, in samples, that would have been found with probability
-    0.9; None where nothing could have been."""
     could: Detectable | None = None
-    """What sampled runs could have shown."""
     delta_upper: float | None = None
-    """Exact audits that refute nothing: with this delta the claim surely holds, at this resolution."""
 
     def as_dict(self) -> dict[str, Any]:
-        """As ``result.json`` has it."""
-        witness = self.witness
+        """Return the finding as ``result.json`` holds it."""
         return {
             "verdict": self.verdict,
             "epsilon_lower": self.epsilon_lower,
             "delta_lower": self.delta_lower,
-            "witness": None if witness is None else {"event": witness.name, "p1": witness.p1, "p0": witness.p0},
+            "witness": None if self.witness is None else self.witness.as_dict(),
             **({} if self.delta_upper is None else {"delta_upper": self.delta_upper}),
         } | ({} if self.could is None else {"detectable": self.could.as_dict()})

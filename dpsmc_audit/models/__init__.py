@@ -1,1 +1,1 @@
-"""Systems whose runs are sampled: anything that yields traces or bits."""
+"""Models: anything that yields bits, or traces that a formula turns into bits."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import math
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpsmc_audit.errors import ParameterError, regular, require
 
 if TYPE_CHECKING:
+    from dpsmc_audit.models.simulated import PowertrainBits
     from dpsmc_audit.models.sources import Source
     from dpsmc_audit.stl import Formula
 
@@ -25,20 +27,7 @@ __all__ = [
 
 RELATIONS = {"gt": ">", "ge": ">=", "lt": "<", "le": "<="}
 ORDERS = ("random", "file")
-"""In which a verification uses recorded samples."""
-_POWERTRAIN = (
-    *("speed_mean", "speed_sd", "speed_range", "maf", "injector", "air_fuel", "kappa", "tau"),
-    *("pedal", "pulse", "period", "sensor_failure", "pump", "extrapolate", "variant"),
-    *("duration", "step", "sample_step"),
-)
-"""What a named setting can be changed in."""
-MODELS = {
-    "bernoulli": (),
-    "powertrain": ("setting", *_POWERTRAIN),
-    "recorded": ("path", "column", "order", "step"),
-    "python": ("target", "step"),
-}
-"""The models and the keys that have a meaning for each."""
+"""The orders in which a verification can use recorded samples."""
 
 UNCHECKED = (
     "The unit of the formula is not checked: the step of recorded traces is private. "
@@ -48,7 +37,7 @@ UNCHECKED = (
 
 @dataclass
 class ModelKeys:
-    """Every ``model.*`` key; None where it was not given."""
+    """All ``model.*`` keys. A key is None if it was not given."""
 
     name: str = ""
     setting: str | None = None
@@ -77,26 +66,89 @@ class ModelKeys:
 
     @property
     def given(self) -> dict[str, Any]:
-        """The keys that have a value, but for the name."""
-        values = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "name"}
-        return {name: value for name, value in values.items() if value is not None}
+        """The keys that have a value, without the name."""
+        return {name: value for name, value in asdict(self).items() if name != "name" and value is not None}
 
     @property
     def order_used(self) -> str | None:
-        """In which a verification uses recorded samples; None for a model that draws them."""
+        """The order in which a verification uses recorded samples. None for a model that draws its samples."""
         return (self.order or ORDERS[0]) if self.name == "recorded" else None
 
     def check(self) -> None:
-        """Raise `ParameterError` for an unknown model and for keys that it does not know."""
+        """Check that the model exists and has all keys that were given.
+
+        Raises
+        ------
+        ParameterError
+            If it does not.
+        """
         require(self.name in MODELS, f"model must be one of {', '.join(MODELS)}, got {self.name}")
         for name in self.given:
             require(name in MODELS[self.name], f"model.{name} has no meaning with model={self.name}")
         known = self.order is None or self.order in ORDERS
         require(known, f"model.order must be one of {', '.join(ORDERS)}, got {self.order}")
 
+    def check_with(self, formula: Formula | None) -> None:
+        """Check that the keys fit together and fit a formula, without reading data or importing code of the user.
+
+        Parameters
+        ----------
+        formula : Formula or None
+            The specification.
+
+        Raises
+        ------
+        ParameterError
+            If they do not fit.
+        """
+        self.check()
+        if self.name == "bernoulli":
+            require(formula is None, "formula has no meaning with model=bernoulli: its samples are bits")
+        elif self.name == "recorded":
+            require(self.path is not None, "model=recorded needs model.path, a file of outcomes or traces")
+            require(Path(f"{self.path}").exists(), f"cannot read {self.path}: No such file or directory")
+            outcomes = self.column is None or formula is None
+            require(outcomes, "model.column names outcomes: it has no meaning with a formula, which reads traces")
+        elif self.name == "python":
+            require(self.target is not None, "model=python needs model.target=package.module:function")
+            known = formula is None or self.step is not None
+            require(known, "traces of model=python need model.step, their step in seconds")
+        if self.name != "powertrain" and self.step is not None:
+            require(formula is not None, "model.step is for traces: give a formula too")
+            require(0.0 < self.step < math.inf, f"model.step must be positive, got {self.step}")
+
+
+MODELS = {
+    "bernoulli": (),
+    "powertrain": tuple(
+        item.name for item in fields(ModelKeys) if item.name not in ("name", "path", "column", "order", "target")
+    ),
+    "recorded": ("path", "column", "order", "step"),
+    "python": ("target", "step"),
+}
+"""The models and the keys of each."""
+
 
 def read_formula(formula: str | None, formula_file: str | None) -> Formula | None:
-    """The formula given as text or as a file that holds it; None if there is neither."""
+    """Read a formula from text or from a file.
+
+    Parameters
+    ----------
+    formula : str or None
+        The text.
+    formula_file : str or None
+        The path of a file that holds the text. Not both may be given.
+
+    Returns
+    -------
+    Formula or None
+        None if neither was given.
+
+    Raises
+    ------
+    ParameterError
+        If both were given, the file cannot be read or the text is not a formula.
+    """
     from dpsmc_audit.stl import parse
 
     require(formula is None or formula_file is None, "formula and formula_file cannot be given together")
@@ -115,48 +167,86 @@ def read_formula(formula: str | None, formula_file: str | None) -> Formula | Non
 
 
 def checked_formula(keys: ModelKeys, formula: str | None, formula_file: str | None) -> Formula | None:
-    """The formula that will be asked, without a look at any data; what is wrong with the keys is said here."""
-    keys.check()
+    """Read the formula of a verification and check it with the keys, without reading private data.
+
+    Parameters
+    ----------
+    keys : ModelKeys
+        The model.
+    formula, formula_file : str or None
+        As for `read_formula`.
+
+    Returns
+    -------
+    Formula or None
+        The formula that the run will evaluate. None if the samples are bits.
+
+    Raises
+    ------
+    ParameterError
+        If the formula or the keys are wrong.
+    """
     given = read_formula(formula, formula_file)
     if keys.name == "powertrain":
-        source = source_of(keys, given)
-        return getattr(source, "formula", None)
-    if keys.name == "recorded":
-        require(keys.path is not None, "model=recorded needs model.path, a file of outcomes or traces")
-        require(Path(f"{keys.path}").exists(), f"cannot read {keys.path}: No such file or directory")
-        require(keys.column is None or given is None, "model.column names outcomes: it has no meaning with a formula")
-        require(given is not None or keys.step is None, "model.step is for traces: give a formula too")
-    if keys.name == "python":
-        require(keys.target is not None, "model=python needs model.target=package.module:function")
-        require(given is not None or keys.step is None, "model.step is for traces: give a formula too")
-        require(given is None or keys.step is not None, "traces of model=python need model.step, their step in seconds")
+        return _powertrain(keys, given).formula
+    keys.check_with(given)
     return given
 
 
 def public_unit_notes(keys: ModelKeys, formula: Formula | None) -> list[str]:
-    """What can be said of the formula's unit of time before a verification, from public parameters alone.
+    """Describe doubtful units of time before a verification, from public parameters alone.
 
-    The step and the length of a simulated trace are configured. Those of recorded traces are read from private data, so
-    nothing that depends on them may leave the run, a warning neither. A step that the user declares (model.step) is
-    public: it is looked at here, and behind the boundary the file is checked against it.
+    The step and the length of a simulated trace are configured, so they are public. Those of recorded traces are read
+    from private data, so nothing that depends on them may leave the run, not even a warning. A step that the user
+    declares (model.step) is public. It is examined here, and the child process checks the file against it.
+
+    Parameters
+    ----------
+    keys : ModelKeys
+        The model.
+    formula : Formula or None
+        The specification.
+
+    Returns
+    -------
+    list of str
+        Lines to warn with.
     """
     from dpsmc_audit.stl.units import depends_on_step, unit_notes
 
     if formula is None:
         return []
     if keys.name == "powertrain":
-        from dpsmc_audit.models.simulated import PowertrainBits
-
-        source = source_of(keys, formula)
-        assert isinstance(source, PowertrainBits)
-        return unit_notes(formula, source.model.sample_step, (source.points, source.points))
+        model = _powertrain(keys, formula).model
+        return unit_notes(formula, model.sample_step, (model.points, model.points))
     if keys.step is not None:
         return unit_notes(formula, keys.step)
     return [UNCHECKED] if depends_on_step(formula) else []
 
 
 def source_of(keys: ModelKeys, formula: Formula | None, p_phi: float | None = None, threads: int = 1) -> Source:
-    """The source that a configuration describes; what cannot be read or imported is said here.
+    """Make the source that a configuration describes.
+
+    Parameters
+    ----------
+    keys : ModelKeys
+        The model.
+    formula : Formula or None
+        The specification. None for samples that are bits, and for the specification of the case study.
+    p_phi : float, optional
+        The probability of ``model=bernoulli``.
+    threads : int
+        Threads that simulate traces.
+
+    Returns
+    -------
+    Source
+        The source.
+
+    Raises
+    ------
+    ParameterError
+        If the keys are wrong, a file cannot be read or a function cannot be imported.
 
     Examples
     --------
@@ -165,37 +255,34 @@ def source_of(keys: ModelKeys, formula: Formula | None, p_phi: float | None = No
     >>> source_of(ModelKeys("powertrain", speed_sd=80.0), None).model.speed_sd
     80.0
     """
-    keys.check()
-    given = keys.given
-    if keys.name == "bernoulli":
-        from dpsmc_audit.models.sources import Bernoulli
-
-        require(formula is None, "formula has no meaning with model=bernoulli: its samples are bits")
-        if p_phi is None:
-            raise ParameterError("model bernoulli needs p_phi")
-        return Bernoulli(p_phi)
     if keys.name == "powertrain":
-        return _powertrain(given, formula, threads)
+        return _powertrain(keys, formula, threads)
+    keys.check_with(formula)
     if keys.name == "recorded":
         from dpsmc_audit.models.recorded import Recorded
 
-        require(keys.path is not None, "model=recorded needs model.path, a file of outcomes or traces")
         return Recorded(f"{keys.path}", keys.column, formula, keys.step)
-    from dpsmc_audit.models.simulated import PythonBits
+    if keys.name == "python":
+        from dpsmc_audit.models.simulated import PythonBits
 
-    require(keys.target is not None, "model=python needs model.target=package.module:function")
-    return PythonBits(f"{keys.target}", formula, keys.step)
+        return PythonBits(f"{keys.target}", formula, keys.step)
+    from dpsmc_audit.models.sources import Bernoulli
+
+    if p_phi is None:
+        raise ParameterError("model bernoulli needs p_phi")
+    return Bernoulli(p_phi)
 
 
-def _powertrain(given: dict[str, Any], formula: Formula | None, threads: int) -> Source:
+def _powertrain(keys: ModelKeys, formula: Formula | None, threads: int = 1) -> PowertrainBits:
     from dpsmc_audit.models.powertrain import Powertrain
     from dpsmc_audit.models.simulated import CASE_STUDY, PowertrainBits
     from dpsmc_audit.stl import parse
 
-    changes = dict(given)
+    keys.check()
+    changes = keys.given
+    if keys.speed_range is not None:
+        ends = len(keys.speed_range) == 2
+        require(ends, f"model.speed_range must be [lowest, highest], got {keys.speed_range}")
+        changes["speed_range"] = tuple(keys.speed_range)
     setting = changes.pop("setting", "tolerance")
-    if "speed_range" in changes:
-        ends = changes["speed_range"]
-        require(len(ends) == 2, f"model.speed_range must be [lowest, highest], got {ends}")
-        changes["speed_range"] = tuple(ends)
     return PowertrainBits(Powertrain.named(setting, **changes), formula or parse(CASE_STUDY), threads)

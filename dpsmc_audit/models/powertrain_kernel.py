@@ -1,18 +1,19 @@
 """One trace of the powertrain, jitted: plant, transport delay, sensor and sampled controller.
 
-Each equation is solved by a method of order two that fits it, so that 1 ms is fine enough:
+A method of order two solves each equation, so a step of 1 ms is fine enough:
 
 * the manifold pressure by ROS2, a linearly implicit Runge-Kutta method of two stages. With the throttle wide open the
-  pressure settles within 0.1 ms, where an explicit step of 1 ms would swing around p = 1; the method keeps its order
-  with any estimate of the slope, and so the estimate may be bounded at p = 1, where the true slope is infinite;
-* the fuel film by the trapezoidal rule, which is implicit and in closed form as the film is linear;
+  pressure settles within 0.1 ms, and an explicit step of 1 ms would oscillate around p = 1. The method keeps its order
+  with any estimate of the slope, so the estimate can be bounded at p = 1, where the true slope is infinite;
+* the fuel film by the trapezoidal rule. It is implicit, but in closed form because the film is linear;
 * the throttle and the two lags of the sensor exactly;
 * the transport delay through its integral. The air-fuel ratio u jumps whenever the controller acts (the first command
-  ends a pulse 50 above the set point), so interpolating stored values of u would lose a part of each jump, an error of
-  order one. The line stores z and the integral of u over z instead: both are continuous, and what enters the sensor
-  in a step is the mean of u over that step, whatever jumps lie in it.
+  ends a pulse 50 above the set point). Interpolating stored values of u would lose a part of each jump, an error of
+  order one. The line stores z and the integral of u over z instead. Both are continuous, and the sensor receives in
+  each step the mean of u over that step.
 
-No random number is drawn here. All jitted functions of the model stay in this one file (see sampling.runs).
+No random number is drawn here. All jitted functions of the model stay in this file, because Numba's cache does not
+notice edits in other files.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ LEAST_FLOW = 0.01  # bounds the slope that ROS2 is given at p = 1
 
 
 class Controller(NamedTuple):
-    """What tells the two published controllers apart."""
+    """The parameters in which the two published controllers differ."""
 
     modes: bool
     compensates: bool
@@ -57,7 +58,7 @@ class Controller(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """Times in whole steps: how many, one controller tick, one sample, half a pedal period, the sensor's failure."""
+    """The step in seconds, and in steps: the trace, a controller tick, a sample, half a pedal period, the failure."""
 
     step: float
     steps: int
@@ -76,14 +77,14 @@ class Switches(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What the controller carries from tick to tick: manifold pressure as estimated, integral, film on the wall."""
+    """The state of the controller: estimated manifold pressure, integral, film on the wall."""
 
     estimate: float
     integral: float
     wall: float
 
 
-jitted = partial(kernel, error_model="numpy")  # a division by zero is seen where the result is checked
+jitted = partial(kernel, error_model="numpy")  # divisions by zero give inf or nan, which are checked later
 
 
 @jitted
@@ -93,13 +94,13 @@ def _angle(lag):
 
 @jitted
 def _throttle_flow(angle):
-    """Air through the throttle plate at this angle while the flow is choked."""
+    """Compute the air flow through the throttle plate while the flow is choked."""
     return 2.821 + angle * (-0.05231 + angle * (0.10299 - 0.00063 * angle))
 
 
 @jitted
 def _restriction(p):
-    """Share of the choked flow at manifold pressure p (negative: it flows back), and minus its slope times itself."""
+    """Compute the share of the choked flow at pressure p (negative: back flow), and minus its slope times itself."""
     ratio = p if p <= 1.0 else 1.0 / p
     sign = 1.0 if p < 1.0 else -1.0
     if ratio < 0.5:
@@ -109,13 +110,13 @@ def _restriction(p):
 
 @jitted
 def _pumped(x, linear, square):
-    """Air that the cylinders draw at manifold pressure x; the controller estimates with the same polynomial."""
+    """Compute the air that the cylinders draw at pressure x. The controller estimates with the same polynomial."""
     return -0.366 + x * (linear + square * x)
 
 
 @jitted
 def _next_pressure(p, share, fall, flow, next_flow, pump, linear, square, h):
-    """ROS2 on ``p' = c1 (flow share(p) - pump P(p))``; `fall` is minus the slope of the share, times the share."""
+    """Make a ROS2 step of ``p' = c1 (flow share(p) - pump P(p))``. `fall` is minus the slope of the share, times it."""
     reach = GAMMA * h * MANIFOLD
     bounded = max(abs(share), LEAST_FLOW)
     damping = bounded / (bounded * (1.0 + reach * pump * (linear + 2.0 * square * p)) + reach * flow * fall)
@@ -128,7 +129,7 @@ def _next_pressure(p, share, fall, flow, next_flow, pump, linear, square, h):
 
 @jitted
 def _film(pieces, charge):
-    """Direct share of the fuel and time constant of the film."""
+    """Read the direct share of the fuel and the time constant of the film."""
     j = int(charge >= 0.1) + int(charge >= 0.2) + int(charge >= 0.3) + int(charge >= 0.4)
     return pieces[j, 0] + pieces[j, 1] * charge, pieces[j, 2] + pieces[j, 3] * charge
 
@@ -141,14 +142,14 @@ def _delay(pieces, charge):
 
 @jitted
 def _ratio(air, direct, injected, wall, tau):
-    """Air to fuel in the cylinder; 0, all fuel, once extrapolated tables make a film that cannot be (tau <= 0)."""
+    """Compute the air-fuel ratio in the cylinder. It is 0 where the extrapolated film is impossible (tau <= 0)."""
     fuel = direct * injected + wall / tau
     return air / fuel if tau > 0.0 and fuel > 0.0 else 0.0
 
 
 @jitted
 def _switch(ticks, throttle, measured, before):
-    """The controller's three switches: normal and failure latch, power has a hysteresis."""
+    """Update the three switches of the controller. Normal and failure latch, power has a hysteresis."""
     normal = before.normal or ticks >= NORMAL_AFTER
     power = throttle >= (POWER_UNTIL if before.power else POWER_ABOVE)
     return Switches(normal, power, before.failed or measured <= SENSOR_DEAD)
@@ -165,7 +166,7 @@ def _mode(switches):
 
 @jitted
 def _act(law, memory, mode, reference, measured, air_in, linear, square, wet, dry):
-    """One tick of the controller: the fuel it commands and what it remembers."""
+    """Make one tick of the controller: the fuel that it commands, and its new state."""
     expected = _pumped(memory.estimate, linear, square)
     feed, integral = expected / reference, memory.integral
     if law.compensates:
@@ -181,7 +182,7 @@ def _act(law, memory, mode, reference, measured, air_in, linear, square, wet, dr
 
 @jitted
 def _push(line, k, mean, advance):
-    """Step k of the delay line: positions, the integral of what was put in up to them, and its mean between them."""
+    """Add step k to the delay line: the position, the integral of the input up to it, and the mean of the input."""
     line[0, k + 1] = line[0, k] + advance
     line[1, k + 1] = line[1, k] + mean * advance
     line[2, k] = mean
@@ -190,7 +191,7 @@ def _push(line, k, mean, advance):
 
 @jitted
 def _left_the_line(line, cell, z):
-    """Integral of what has left the delay line up to position z, and the cell of the line that z lies in."""
+    """Compute the integral of the output of the delay line up to position z, and the cell in which z lies."""
     if z <= 0.0:
         return z * SET_POINT, cell
     while line[0, cell + 1] <= z:
@@ -200,7 +201,7 @@ def _left_the_line(line, cell, z):
 
 @jitted
 def _record(values, slots, sample, out):
-    """Only what was asked for: slot -1 is a signal that nobody wants."""
+    """Write the signals that have a slot. Slot -1 means that a signal is not written."""
     for name in range(slots.size):
         if slots[name] >= 0:
             out[slots[name], sample] = values[name]
@@ -208,7 +209,7 @@ def _record(values, slots, sample, out):
 
 @jitted
 def _trace(grid, law, pump, pedal, pulse, speed, maf, injector, sensor, film, delay, wet, dry, line, slots, out):
-    """Fill ``out[signal, sample]``; False if the state is no longer finite or the delay no longer positive."""
+    """Fill ``out[signal, sample]``. Return False if the state is not finite or the delay not positive."""
     h, w = grid.step, speed * math.pi / 30.0
     linear, square = 0.08979 * w + 0.0001 * w * w, -0.0337 * w
     keep_slow, keep_fast = math.exp(-10.0 * h), math.exp(-50.0 * h)  # the throttle lags as the slow stage does
@@ -221,7 +222,7 @@ def _trace(grid, law, pump, pedal, pulse, speed, maf, injector, sensor, film, de
     (direct, tau), rate = _film(film, math.pi * air / w), 1.0 / _delay(delay, math.pi * air / w)
     ratio = _ratio(air, direct, injector * fuel, wall, tau)
     left, cell, line[:, 0] = -SET_POINT, 0, 0.0
-    # counted down, as a remainder of integers costs as much as all of the film
+    # count down: a remainder of integers would cost as much as the whole film
     ticks, to_tick, sample, to_sample = 0, grid.tick, 0, 0
     to_press, target, next_target = grid.half_period, pedal, pedal + pulse
     for k in range(grid.steps + 1):
@@ -266,7 +267,28 @@ def _trace(grid, law, pump, pedal, pulse, speed, maf, injector, sensor, film, de
 
 @jitted
 def simulate(grid, law, pump, pedal, pulse, speed, maf, injector, sensor, film, delay, wet, dry, slots, out):
-    """Traces one after the other into ``out[trace, signal, sample]``; the first that failed, or -1."""
+    """Simulate traces into ``out[trace, signal, sample]``.
+
+    Parameters
+    ----------
+    grid, law : Grid, Controller
+        Times and controller.
+    pump, pedal, pulse : float
+        As in `Powertrain`.
+    speed, maf, injector, sensor, wet, dry : ndarray, shape (traces,)
+        Inputs, and the film compensation at each speed.
+    film, delay : ndarray, shape (traces, 5, 4) and (traces, 5, 2)
+        Tables as functions of the charge.
+    slots : ndarray of int
+        Where each of `SIGNALS` is written, or -1.
+    out : ndarray
+        The result.
+
+    Returns
+    -------
+    int
+        The first trace that failed, or -1.
+    """
     line = np.empty((3, grid.steps + 1))
     for i in range(speed.size):
         numbers = (speed[i], maf[i], injector[i], sensor[i])

@@ -1,8 +1,8 @@
 """Lookup tables of the powertrain benchmark, read along the charge at one engine speed.
 
 The speed is constant over a trace, so a table over (speed, charge) becomes a piecewise linear function of the charge
-before the trace starts. Linear extrapolation beyond the ends belongs to the published model, though not to the engine:
-the film's time constant falls below zero at the charges that an idling engine reaches from about 3540 rpm on.
+before the trace starts. The published model extrapolates linearly beyond the ends. A real engine does not: the film's
+time constant falls below zero at the charges that an idling engine reaches from about 3540 rpm on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,17 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """``values[i, j]`` at engine speed ``speeds[i]`` (rpm) and charge ``charges[j]`` (g of air per cylinder)."""
+    """A table over engine speed and charge.
+
+    Parameters
+    ----------
+    speeds : ndarray
+        Engine speeds in rpm.
+    charges : ndarray
+        Charges in g of air per cylinder.
+    values : ndarray
+        ``values[i, j]`` is the value at ``speeds[i]`` and ``charges[j]``.
+    """
 
     speeds: Floats
     charges: Floats
@@ -39,7 +49,7 @@ KAPPA = _table(
     [0.8, 0.73, 0.66, 0.6],
     [0.9, 0.85, 0.8, 0.7],
 )
-"""Share of the injected fuel that enters the cylinder at once; the rest wets the wall of the port."""
+"""Share of the injected fuel that enters the cylinder at once. The rest wets the wall of the port."""
 
 TAU = _table(
     [1000, 1500, 2000, 2500, 3000],
@@ -69,7 +79,21 @@ DRY = (np.array([1000.0, 2000.0, 3000.0]), np.array([0.5, 0.95, 0.9]))
 
 
 def pieces(table: Table, speed: Floats, *, extrapolate: bool = True) -> Floats:
-    """Intercept and slope in the charge, shape (traces, 5, 2): below the first column, three cells, beyond the last.
+    """Read a table at one speed for each trace, as a piecewise linear function of the charge.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    speed : ndarray
+        The speed of each trace.
+    extrapolate : bool
+        Extend the table linearly. Otherwise hold its last values.
+
+    Returns
+    -------
+    ndarray, shape (traces, 5, 2)
+        Intercept and slope below the first column, in the three cells, and beyond the last column.
 
     Examples
     --------

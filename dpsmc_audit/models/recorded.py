@@ -1,12 +1,12 @@
-"""Recorded samples: outcomes or traces in a file, read as a stream in the order in which they stand there.
+"""Recorded samples: outcomes or traces in a file, read as a stream in the order of the file.
 
-`dpsmc_audit.verify.order` puts them into random order for a verification.
+For a verification `dpsmc_audit.verify.order` puts them into random order.
 
 ========== ============================================================================================================
 outcomes   one 0 or 1 a line, without a header; or, with `column`, that column of a CSV file with a header
-traces     CSV with the header ``trace,time,<signals>`` in any order, a line for each sample of a trace. The lines of a
-           trace stand together, its times start at 0 and are equally spaced, alike for all traces; traces may differ
-           in length. The formula says which signals are read
+traces     CSV with the header ``trace,time,<signals>`` in any order and a line for each sample of a trace. The lines of
+           a trace stand together. Its times start at 0 and are equally spaced. All traces have one step, but they may
+           differ in length. The formula decides which signals are read
 Parquet    the same columns (a file that ends in .parquet; needs the extra ``parquet``)
 ========== ============================================================================================================
 """
@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,17 +32,42 @@ from dpsmc_audit.stl.traces import Traces
 __all__ = ["Recorded"]
 
 Record = tuple[int, list[Any]]
-"""The number of a line (a row, in Parquet) and the values of the columns that were asked for."""
+"""The number of a line (a row, in Parquet) and the values of the columns that are read."""
+Sample = TypeVar("Sample")
 
 MOST_VALUES = 2**17
-"""Values of a signal that are kept until they are evaluated together."""
+"""Values of a signal that are kept until they are evaluated together. It bounds the memory for long traces."""
 SPACING = 1e-6
-"""By how much of a step a time may be off: times are written with few digits."""
+"""By how much of a step a time may be off, because times are written with few digits."""
+
+
+class _Trace(NamedTuple):
+    """The line that a trace begins at, its step, and its times and signals in columns."""
+
+    line: int
+    step: float
+    values: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """The samples of a file; each is there once, whatever the seed. A `step` that is given must be that of the traces.
+    """The samples of a file. Each can be used once, whatever the seed.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    column : str, optional
+        The column of the outcomes. Without it a file of outcomes has no header. Not for traces.
+    formula : Formula, optional
+        The specification. With it the file holds traces.
+    step : float, optional
+        The step of the traces in seconds. The file must have it. Without it, the step is read from the first trace.
+
+    Raises
+    ------
+    ParameterError
+        If the file cannot be read or lacks a column.
 
     Examples
     --------
@@ -60,32 +86,23 @@ class Recorded:
     step: float | None = None
 
     def __post_init__(self) -> None:
-        both = self.column is not None and self.formula is not None
-        require(not both, "model.column names outcomes: it has no meaning with a formula, which reads traces")
-        require(self.step is None or self.formula is not None, "model.step is for traces: give a formula too")
-        require(self.step is None or 0.0 < self.step < math.inf, f"model.step must be positive, got {self.step}")
         require(Path(self.path).exists(), f"cannot read {self.path}: No such file or directory")
-        if Path(self.path).is_file():  # and no pipe, whose beginning would be lost
-            for _ in self._records():  # it can be read and has the columns; whether its lines are good shows later
-                break
+        if Path(self.path).is_file():  # reading the beginning of a pipe would lose it
+            next(self._records(), None)
 
     def batches(self, seed: int) -> Iterator[Batch]:
-        yield from self._outcomes() if self.formula is None else self._traces(self.formula)
-
-    # --- outcomes ---
+        """Yield the samples in the order of the file. See `dpsmc_audit.models.sources.Source`."""
+        empty = True
+        for batch in self._outcomes() if self.formula is None else self._judged(self.formula):
+            empty = False
+            yield batch
+        if empty:
+            raise SourceError(f"{self.path} holds no samples")
 
     def _outcomes(self) -> Iterator[Batch]:
-        bits: list[bool] = []
-        try:
-            for number, (value,) in self._checked():
-                bits.append(self._bit(number, f"{value}".strip()))
-                if len(bits) == BATCH:
-                    yield Batch(np.array(bits))
-                    bits = []
-        except SourceError as error:
-            yield from _those(bits)
-            raise error from None
-        yield from _those(bits)
+        texts = ((number, f"{value}".strip()) for number, (value,) in self._records())
+        for bits in _gathered((self._bit(number, text) for number, text in texts), lambda _: 1):
+            yield Batch(np.array(bits))
 
     def _bit(self, number: int, text: str) -> bool:
         if text not in ("0", "1", "False", "True"):
@@ -93,67 +110,56 @@ class Recorded:
             raise self._at(number, f"outcomes must be 0 or 1{hint}", f", got {text[:40]!r}")
         return text in ("1", "True")
 
-    # --- traces ---
+    def _judged(self, formula: Formula) -> Iterator[Batch]:
+        """Evaluate neighbouring traces of one length together."""
+        place = "the trace that begins here does not fit the formula"
+        for some in _gathered(self._traces(formula), lambda trace: len(trace.values)):
+            lines, cube = [trace.line for trace in some], np.array([trace.values for trace in some])
+            signals = {name: np.ascontiguousarray(cube[:, :, k]) for k, name in enumerate(formula.signals, start=1)}
+            traces = Traces(some[0].step, signals or {"time": cube[:, :, 0]})
+            yield from evaluated(formula, traces, lambda k, lines=lines: self._at(lines[k], place).place)  # type: ignore[misc]
 
-    def _traces(self, formula: Formula) -> Iterator[Batch]:
-        """Neighbouring traces of one length are evaluated together."""
-        step, waiting = self.step or 0.0, _Waiting(formula.signals)
-        grouped = self._grouped()
-        while True:
+    def _traces(self, formula: Formula) -> Iterator[_Trace]:
+        """Yield traces one by one. A line that cannot be read fails its whole trace."""
+        step = self.step
+        for _, records in groupby(self._records(), lambda record: record[1][0]):
+            trace = self._trace(list(records), formula, step)
+            step = trace.step
+            yield trace
+
+    def _trace(self, records: list[Record], formula: Formula, step: float | None) -> _Trace:
+        """Check that a trace holds finite numbers in equal steps, and is as long as the formula looks ahead."""
+        rows, first = [], records[0][0]
+        for number, (_, *values) in records:
             try:
-                trace = next(grouped, None)
-                if trace is not None:
-                    step = step or trace.spacing()
-                    self._check(trace, formula, step)
-            except SourceError as error:
-                yield from self._evaluated(formula, step, waiting)
-                raise error from None
-            if trace is None or trace.points != waiting.points or waiting.full:
-                yield from self._evaluated(formula, step, waiting)
-                waiting = _Waiting(formula.signals)
-            if trace is None:
-                return
-            waiting.add(trace)
-
-    def _grouped(self) -> Iterator[_Trace]:
-        """Traces one by one; a line that cannot be read takes the trace it stands in with it."""
-        current: _Trace | None = None
-        for number, values in self._checked():
-            if current is None or values[0] != current.key:
-                if current is not None:
-                    yield current
-                current = _Trace(values[0])
-            current.add(number, values[1:])
-        if current is not None:
-            yield current
-
-    def _check(self, trace: _Trace, formula: Formula, step: float) -> None:
-        """Numbers, finite, in equal steps, and as many as the formula looks ahead."""
-        if trace.wrong is not None:
-            raise self._at(*trace.wrong)
+                row = [float(value) for value in values]
+            except (TypeError, ValueError):
+                raise self._at(number, "samples must be numbers", f", got {values}") from None
+            if not all(map(math.isfinite, row)):
+                raise self._at(number, "samples must be finite", f", got {values}")
+            rows.append(row)
+        table, count = np.array(rows), np.arange(len(rows))
+        if step is None:
+            step = rows[1][0] - rows[0][0] if len(rows) > 1 else 0.0
         if not step > 0.0:
-            raise self._at(trace.lines[0], "the times of a trace must increase, and a trace needs two of them")
-        off = np.abs(np.array(trace.times) / step - np.arange(trace.points)) > SPACING * np.arange(1, trace.points + 1)
+            raise self._at(first, "the times of a trace must increase, and a trace needs two of them")
+        off = np.abs(table[:, 0] / step - count) > SPACING * (count + 1)
         if np.any(off):
-            line, times = trace.lines[int(np.argmax(off))], f"0, {step:.6g}, {2 * step:.6g}, ..."
-            error = self._at(line, f"times must be {times}, and the lines of a trace together")
-            if self.step is None:  # it was read from a trace: a release's error may not hold it
-                known = "times must start at 0 in equal steps, and the lines of a trace together"
-                error.place = self._at(line, known).place
-            raise error
+            raise self._off_time(records[int(np.argmax(off))][0], step)
         try:
-            formula.check(Traces(step, dict.fromkeys(formula.signals or ("time",), np.empty((0, trace.points)))))
+            formula.check(Traces(step, dict.fromkeys(formula.signals or ("time",), np.empty((0, len(rows))))))
         except ParameterError as error:
-            short = (trace.points - 1) * step < formula.horizon * (1.0 - SPACING)
+            short = (len(rows) - 1) * step < formula.horizon * (1.0 - SPACING)
             what = "is too short" if short else "does not fit the formula"
-            raise self._at(trace.lines[0], f"the trace that begins here {what}", f": {error}") from None
+            raise self._at(first, f"the trace that begins here {what}", f": {error}") from None
+        return _Trace(first, step, table)
 
-    def _evaluated(self, formula: Formula, step: float, waiting: _Waiting) -> Iterator[Batch]:
-        if waiting.values:
-            place = "the trace that begins here does not fit the formula"
-            yield from evaluated(formula, waiting.traces(step), lambda k: self._at(waiting.lines[k], place).place)
-
-    # --- lines ---
+    def _off_time(self, number: int, step: float) -> SourceError:
+        together = "and the lines of a trace together"
+        error = self._at(number, f"times must be 0, {step:.6g}, {2 * step:.6g}, ..., {together}")
+        if self.step is None:  # the step was read from private data, so a release must not show it
+            error.place = self._at(number, f"times must start at 0 in equal steps, {together}").place
+        return error
 
     def _at(self, number: int, what: str, detail: str = "") -> SourceError:
         unit = "row" if self._is_parquet else "line"
@@ -165,17 +171,10 @@ class Recorded:
 
     @property
     def _columns(self) -> list[str] | None:
-        """Columns that are read; None for a file of bare outcomes."""
+        """The columns to read, or None for a file of bare outcomes."""
         if self.formula is not None:
             return ["trace", "time", *self.formula.signals]
         return None if self.column is None else [self.column]
-
-    def _checked(self) -> Iterator[Record]:
-        number = 0
-        for number, values in self._records():
-            yield number, values
-        if number == 0:
-            raise SourceError(f"{self.path} holds no samples")
 
     def _records(self) -> Iterator[Record]:
         try:
@@ -184,20 +183,17 @@ class Recorded:
             raise SourceError(f"cannot read {self.path}", f": {_in_one_line(error.strerror or error)}") from None
 
     def _csv(self) -> Iterator[Record]:
-        # a byte that is no text is a bad value where it stands, and is met there: files are decoded in chunks
+        # A byte that is not text becomes a bad value of its line. Files are decoded in chunks, so an error of the
+        # decoder would come too early.
         with Path(self.path).open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
             if self._columns is None:
-                for number, line in enumerate(file, start=1):
-                    if line.strip():
-                        yield number, [line]
+                yield from ((number, [line]) for number, line in enumerate(file, start=1) if line.strip())
                 return
             reader = csv.reader(file, strict=True)
             try:
                 header = [name.strip() for name in next(reader, [])]
-                places = self._places(header)
-                for row in reader:
-                    if not row:
-                        continue
+                places = [header.index(name) for name in self._found(header)]
+                for row in filter(None, reader):
                     if len(row) != len(header):
                         raise self._at(reader.line_num, f"expected {len(header)} values", f", got {len(row)}")
                     yield reader.line_num, [row[place] for place in places]
@@ -212,94 +208,51 @@ class Recorded:
             raise ParameterError(f"{self.path}: Parquet needs pyarrow: pip install 'dpsmc-audit[parquet]'") from None
         number = 0
         try:
-            for values in self._rows(parquet.ParquetFile(self.path)):
-                number += 1
-                yield number, values
+            file = parquet.ParquetFile(self.path)
+            wanted = self._found(file.schema_arrow.names)
+            for part in file.iter_batches(batch_size=4096, columns=wanted):
+                for values in zip(*(part.column(name).to_pylist() for name in wanted), strict=True):
+                    number += 1
+                    yield number, list(values)
         except (pyarrow.ArrowException, ValueError, OverflowError) as error:
             if isinstance(error, ParameterError):
                 raise
             what = f"{self.path} is not a Parquet file" if number == 0 else self._at(number + 1, "cannot be read").place
             raise SourceError(what, f": {_in_one_line(error)}") from None
 
-    def _rows(self, file: Any) -> Iterator[list[Any]]:
-        """The columns of a Parquet file that are asked for, row by row."""
-        header = list(file.schema_arrow.names)
-        if self._columns is None and len(header) != 1:
-            raise SourceError(f"{self.path}: model.column must name one of its columns", f", {header}")
-        wanted = [header[place] for place in self._places(header)] if self._columns is not None else header
-        for part in file.iter_batches(batch_size=4096, columns=wanted):
-            columns = [part.column(name).to_pylist() for name in wanted]
-            yield from (list(values) for values in zip(*columns, strict=True))
-
-    def _places(self, header: list[str]) -> list[int]:
-        for name in self._columns or []:
-            known = ", ".join(f"{column[:40]!r}"[1:-1] for column in header[:20]) or "none"
+    def _found(self, header: list[str]) -> list[str]:
+        """Return the columns to read. Each must be in the header once."""
+        if self._columns is None:
+            if len(header) != 1:
+                raise SourceError(f"{self.path}: model.column must name one of its columns", f", {header}")
+            return header
+        for name in self._columns:
             if header.count(name) != 1:
-                what = "has no column" if name not in header else "has several columns"
+                known = ", ".join(f"{column[:40]!r}"[1:-1] for column in header[:20]) or "none"
+                what = "has several columns" if name in header else "has no column"
                 raise SourceError(f"{self.path} {what} {name!r}", f" (its columns: {known})")
-        return [header.index(name) for name in self._columns or []]
+        return self._columns
+
+
+def _gathered(samples: Iterator[Sample], length: Callable[[Sample], int]) -> Iterator[list[Sample]]:
+    """Collect neighbours of one length. An error comes after all samples before it."""
+    some: list[Sample] = []
+    try:
+        for sample in samples:
+            if some and length(sample) != length(some[0]):
+                yield some
+                some = []
+            some.append(sample)
+            if len(some) >= BATCH or len(some) * length(sample) >= MOST_VALUES:
+                yield some
+                some = []
+    except SourceError as error:
+        if some:
+            yield some
+        raise error from None
+    if some:
+        yield some
 
 
 def _in_one_line(error: object) -> str:
     return " ".join(f"{error}".split())
-
-
-def _those(bits: list[bool]) -> Iterator[Batch]:
-    if bits:
-        yield Batch(np.array(bits))
-
-
-class _Trace:
-    """The lines of one trace; the first mistake in them is kept until the trace is looked at."""
-
-    def __init__(self, key: Any) -> None:
-        self.key = key
-        self.times: list[float] = []
-        self.lines: list[int] = []
-        self.values: list[list[float]] = []
-        self.wrong: tuple[int, str, str] | None = None
-
-    @property
-    def points(self) -> int:
-        return len(self.times)
-
-    def add(self, number: int, values: list[Any]) -> None:
-        if self.wrong is not None:
-            return
-        try:
-            time, *signals = (float(value) for value in values)
-        except (TypeError, ValueError):
-            self.wrong = number, "samples must be numbers", f", got {values}"
-            return
-        if not all(math.isfinite(value) for value in (time, *signals)):
-            self.wrong = number, "samples must be finite", f", got {values}"
-            return
-        self.times.append(time)
-        self.lines.append(number)
-        self.values.append(signals)
-
-    def spacing(self) -> float:
-        return self.times[1] - self.times[0] if self.points > 1 else 0.0
-
-
-class _Waiting:
-    """Traces of one length that will be evaluated together."""
-
-    def __init__(self, signals: tuple[str, ...]) -> None:
-        self.signals, self.points = signals, 0
-        self.values: list[NDArray[np.float64]] = []
-        self.lines: list[int] = []
-
-    @property
-    def full(self) -> bool:
-        return len(self.values) >= BATCH or len(self.values) * self.points >= MOST_VALUES
-
-    def add(self, trace: _Trace) -> None:
-        self.points = trace.points
-        self.values.append(np.array(trace.values, np.float64).reshape(trace.points, -1))
-        self.lines.append(trace.lines[0])
-
-    def traces(self, step: float) -> Traces:
-        cube = np.array(self.values)
-        signals = {name: np.ascontiguousarray(cube[:, :, place]) for place, name in enumerate(self.signals)}
-        return Traces(step, signals or {"time": np.zeros(cube.shape[:2])})

@@ -1,4 +1,4 @@
-"""Sources whose samples are simulated: the powertrain with a specification, and users' own functions."""
+"""Sources whose samples are simulated: the powertrain with a specification, and functions of the user."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpsmc_audit.errors import ParameterError, require
+from dpsmc_audit.errors import ParameterError
 from dpsmc_audit.models.powertrain import SIGNALS, Powertrain
 from dpsmc_audit.models.sources import BATCH, Batch, SourceError, evaluated
 from dpsmc_audit.stl import Formula
@@ -23,7 +23,21 @@ CASE_STUDY = "always[0.8,1.0] (abs(e) < 0.05)"
 
 @dataclass(frozen=True)
 class PowertrainBits:
-    """Whether traces of the powertrain satisfy a formula.
+    """Traces of the powertrain, judged by a formula.
+
+    Parameters
+    ----------
+    model : Powertrain
+        The model.
+    formula : Formula
+        The specification.
+    threads : int
+        Threads that simulate. They do not change the samples.
+
+    Raises
+    ------
+    ParameterError
+        If the formula does not fit the traces of the model.
 
     Examples
     --------
@@ -40,15 +54,11 @@ class PowertrainBits:
     threads: int = field(default=1, compare=False)
 
     def __post_init__(self) -> None:
-        nothing = np.empty((0, self.points))
+        nothing = np.empty((0, self.model.points))
         self.formula.check(Traces(self.model.sample_step, dict.fromkeys(SIGNALS, nothing)))
 
-    @property
-    def points(self) -> int:
-        """Samples of each trace."""
-        return self.model.grid.steps // self.model.grid.every + 1
-
     def batches(self, seed: int) -> Iterator[Batch]:
+        """Yield samples without end. See `dpsmc_audit.models.sources.Source`."""
         first, signals = 0, self.formula.signals or ("e",)
         while True:
             traces = self.model.traces(first, BATCH, seed=seed, signals=signals, threads=self.threads)
@@ -58,7 +68,22 @@ class PowertrainBits:
 
 @dataclass(frozen=True)
 class PythonBits:
-    """A user's function ``(rng, n)`` that returns n bits, or n traces as arrays (n, points) by signal.
+    """The samples of a user's function.
+
+    Parameters
+    ----------
+    target : str
+        The function as ``package.module:function``. It takes ``(rng, n)`` and returns n bits or, with a formula, n
+        traces as arrays (n, points) by signal.
+    formula : Formula, optional
+        The specification of traces.
+    step : float, optional
+        The step of traces in seconds.
+
+    Raises
+    ------
+    SourceError
+        If the function cannot be imported.
 
     Examples
     --------
@@ -80,12 +105,9 @@ class PythonBits:
             object.__setattr__(self, "function", load_target("model.target", self.target))
         except ParameterError as error:
             raise SourceError(f"model.target={self.target} cannot be used", f" ({error})") from error
-        traces = self.formula is not None
-        require(traces or self.step is None, "model.step is for traces: give a formula too")
-        require(not traces or self.step is not None, "traces of model=python need model.step, their step in seconds")
-        require(self.step is None or 0.0 < self.step < np.inf, f"model.step must be positive, got {self.step}")
 
     def batches(self, seed: int) -> Iterator[Batch]:
+        """Yield samples without end. See `dpsmc_audit.models.sources.Source`."""
         rng = np.random.default_rng(seed)
         misfit = f"model.target={self.target}: its traces do not fit the formula"
         while True:
@@ -106,10 +128,10 @@ class PythonBits:
         values = self._array(given)
         if values.shape != (BATCH,):
             raise self._wrong(f"expected {BATCH} bits", f", got {_shape(given)}")
-        bits = values == 1
-        if not np.all(bits | (values == 0)):
-            raise self._wrong("bits must be 0 or 1", f", got {values[~(bits | (values == 0))][0]}")
-        return Batch(bits)
+        others = values[(values != 0.0) & (values != 1.0)]
+        if others.size:
+            raise self._wrong("bits must be 0 or 1", f", got {others[0]}")
+        return Batch(values == 1.0)
 
     def _traces(self, given: Any) -> Traces:
         if not isinstance(given, Mapping) or not given:

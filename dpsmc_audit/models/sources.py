@@ -20,39 +20,68 @@ __all__ = ["BATCH", "Batch", "Bernoulli", "Bits", "Negated", "Source", "SourceEr
 Bits = NDArray[np.bool_]
 
 BATCH = 256
-"""Samples that are drawn at once. A result never depends on those drawn beyond the last one used."""
+"""Samples that are drawn at once. A result never depends on samples beyond the last one used."""
 
 
 class Batch(NamedTuple):
-    """The next samples: whether each satisfies the specification, and its trace where there is one."""
+    """The next samples of a source.
+
+    Parameters
+    ----------
+    bits : ndarray of bool
+        Whether each sample satisfies the specification.
+    traces : Traces, optional
+        The traces, if the samples are traces.
+    """
 
     bits: Bits
     traces: Traces | None = None
 
 
 class Source(Protocol):
-    """What estimation, simulation and verification ask of a model; frozen, so that it can be a key."""
+    """A model as estimation, simulation and verification see it. Sources are frozen and can be keys."""
 
     name: ClassVar[str]
 
     @property
     def repeatable(self) -> bool:
-        """Whether another seed gives other samples; recorded ones are there once."""
+        """Whether another seed gives other samples. Recorded samples can be used once."""
         ...
 
     def __hash__(self) -> int: ...
 
     def batches(self, seed: int) -> Iterator[Batch]:
-        """The samples of a stream, a function of the seed (64 bits); it ends only where data end.
+        """Yield the samples of a stream. The stream ends only where recorded data end.
 
-        A sample that cannot be had raises `SourceError`, after all those before it were yielded: whether a reader
-        meets the error depends on how far it reads and on nothing else.
+        Parameters
+        ----------
+        seed : int
+            64 bits. The samples are a function of it.
+
+        Yields
+        ------
+        Batch
+            The next samples.
+
+        Raises
+        ------
+        SourceError
+            If a sample cannot be read or drawn, after all samples before it. Whether a reader sees the error
+            depends only on how far it reads.
         """
         ...
 
 
 class SourceError(ParameterError):
-    """A sample that cannot be had. `place` says where, in words that hold nothing of the sample itself."""
+    """A sample cannot be read or drawn.
+
+    Parameters
+    ----------
+    place : str
+        Where the error is, without anything about the sample itself. A private release may show it.
+    detail : str
+        The rest of the message.
+    """
 
     def __init__(self, place: str, detail: str = "") -> None:
         super().__init__(f"{place}{detail}")
@@ -60,30 +89,49 @@ class SourceError(ParameterError):
 
 
 def evaluated(formula: Formula, traces: Traces, place: Callable[[int], str]) -> Iterator[Batch]:
-    """Traces with their bits; if one of them has none, those before it and then an error at its `place`."""
+    """Evaluate a formula on traces.
+
+    Parameters
+    ----------
+    formula : Formula
+        The specification.
+    traces : Traces
+        The batch.
+    place : callable
+        Names the place of a trace, given by its number in the batch.
+
+    Yields
+    ------
+    Batch
+        The traces with their bits. If one trace cannot be evaluated, the traces before it come one by one.
+
+    Raises
+    ------
+    SourceError
+        At the first trace that cannot be evaluated.
+    """
     try:
         yield Batch(formula.truth(traces), traces)
         return
-    except ParameterError as error:
-        first, reason = 0, error
-
-    def alone(trace: int) -> Traces:
-        return Traces(traces.step, {name: values[trace : trace + 1] for name, values in traces.signals.items()})
-
-    while first < traces.count:
+    except ParameterError:
+        pass  # find the trace
+    for k in range(traces.count):
+        one = Traces(traces.step, {name: values[k : k + 1] for name, values in traces.signals.items()})
         try:
-            bits = formula.truth(alone(first))
+            bits = formula.truth(one)
         except ParameterError as error:
-            reason = error
-            break
-        yield Batch(bits, alone(first))
-        first += 1
-    raise SourceError(place(first), f": {reason}")
+            raise SourceError(place(k), f": {error}") from None
+        yield Batch(bits, one)
 
 
 @dataclass(frozen=True)
 class Bernoulli:
-    """Samples that satisfy the specification with probability `p_phi`, independently.
+    """Independent samples that satisfy the specification with a given probability.
+
+    Parameters
+    ----------
+    p_phi : float
+        The probability.
 
     Examples
     --------
@@ -100,6 +148,7 @@ class Bernoulli:
         check_probability("p_phi", self.p_phi)
 
     def batches(self, seed: int) -> Iterator[Batch]:
+        """Yield samples without end. See `Source`."""
         from dpsmc_audit.sampling.runs import _uniforms  # the child of a release on recorded data needs no Numba
 
         uniforms, first = np.empty(BATCH), 0
@@ -113,6 +162,11 @@ class Bernoulli:
 class Negated:
     """The same samples under the negated specification (the paper's Remark 2).
 
+    Parameters
+    ----------
+    source : Source
+        The samples.
+
     Examples
     --------
     >>> bool(next(Negated(Bernoulli(1.0)).batches(seed=1)).bits.any())
@@ -124,8 +178,10 @@ class Negated:
 
     @property
     def repeatable(self) -> bool:
+        """As the source."""
         return self.source.repeatable
 
     def batches(self, seed: int) -> Iterator[Batch]:
+        """Yield the negated samples. See `Source`."""
         for batch in self.source.batches(seed):
             yield Batch(~batch.bits, batch.traces)

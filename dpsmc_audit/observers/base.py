@@ -1,45 +1,52 @@
-"""What is audited: a mechanism, the system it runs on, the samples that change, and the epsilon that is claimed."""
+"""What every observer has in common: the claim that is audited, and the results of audits."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.errors import check_entries, in_order, require
+from dpsmc_audit.errors import require
 from dpsmc_audit.evidence.intervals import check_confidence, percent
-from dpsmc_audit.evidence.profiles import check_floor, epsilon_grid
-from dpsmc_audit.evidence.verdict import rounded_up
-from dpsmc_audit.mechanisms import Mechanism
-from dpsmc_audit.sprt import Sprt
+from dpsmc_audit.evidence.profiles import Leakage, check_floor, epsilon_grid
+from dpsmc_audit.evidence.verdict import Finding, Verdict, rounded_up
+from dpsmc_audit.evidence.witness import Event
+from dpsmc_audit.sampling.plan import Sampling
+from dpsmc_audit.setting import Adjacent
 
-__all__ = ["Claim", "Engine", "checked", "undecided"]
+__all__ = ["Audit", "Claim", "Engine", "Observer", "PairAudit", "Resolution", "undecided"]
 
 Engine = Literal["monte_carlo", "exact"]
 FloatArray = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Claim:
-    """That changing the entries (all 1 in one member, all 0 in the other) is hidden up to epsilon; and how it is
-    looked at.
+    """A privacy claim, and how it is audited.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The claim is (epsilon, delta)-differential privacy in the samples that change.
+    confidence : float
+        The level of sampled verdicts and of intervals.
+    engine : {"monte_carlo", "exact"}
+        Whether the laws are sampled or computed.
     """
 
-    test: Sprt
-    mechanism: Mechanism
-    p_phi: float
     epsilon: float
-    entries: tuple[int, ...]
-    engine: Engine
-    confidence: float
+    delta: float = 0.0
+    confidence: float = 0.99
+    engine: Engine = "monte_carlo"
 
     @property
     def text(self) -> str:
-        return f"the claimed epsilon = {self.epsilon:g}"
+        """The claim in words."""
+        return f"the claimed epsilon = {self.epsilon:g}" + (f", delta = {self.delta:g}" if self.delta > 0.0 else "")
 
     @property
     def how(self) -> str:
@@ -48,15 +55,166 @@ class Claim:
 
     @property
     def certainty(self) -> float:
+        """The confidence of the verdict: 1 for the exact engine."""
         return 1.0 if self.engine == "exact" else self.confidence
 
-    def parts(self) -> dict[str, Any]:
-        """The fields by name: an audit has those of its claim."""
-        return {field.name: getattr(self, field.name) for field in fields(Claim)}
+    def check(self) -> None:
+        """Raise `ParameterError` for a claim that cannot be audited."""
+        check_confidence(self.confidence)
+        require(0.0 < self.epsilon < math.inf, f"epsilon must be positive to be audited, got {self.epsilon}")
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """Where the leakage is looked at.
+
+    Parameters
+    ----------
+    floor : float
+        Bounds on epsilon are about events of this probability or more.
+    epsilons : sequence of float, optional
+        The grid of the privacy profile; by default from 0 to far beyond the claim.
+    """
+
+    floor: float = 0.01
+    epsilons: Sequence[float] | None = None
+
+    def grid(self, epsilon: float) -> FloatArray:
+        """Check the fields and return the grid of the profile, with the claim and its double in it."""
+        check_floor(self.floor)
+        return epsilon_grid(epsilon, self.epsilons)
+
+
+class Observer(Protocol):
+    """Someone who sees something of a run: an observer is added by a class with these members.
+
+    `name` stands on the command line and in results. `unit` and `amount` say what progress counts.
+    """
+
+    name: ClassVar[str]
+    unit: ClassVar[str]
+
+    @property
+    def amount(self) -> int:
+        """How many units of work a sampled audit does."""
+        ...
+
+    def audit(self, pair: Adjacent, claim: Claim, sampling: Sampling) -> PairAudit:
+        """Audit the claim on this pair; `pair` and `claim` were checked."""
+        ...
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Audit:
+    """The result of any audit.
+
+    Parameters
+    ----------
+    claim : Claim
+        What was audited.
+    finding : Finding
+        The verdict, its bounds and its witness. They are also attributes of the audit itself.
+    histogram : dataclass of arrays
+        What was seen: each array is a column of ``histogram.csv``.
+    seconds : float
+        How long the audit took.
+    """
+
+    observer: ClassVar[str]
+    claim: Claim
+    finding: Finding
+    histogram: Any
+    seconds: float = field(compare=False)
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the audit says of the claim."""
+        return self.finding.verdict
+
+    @property
+    def epsilon_lower(self) -> float:
+        """A lower bound on epsilon, at the claimed delta."""
+        return self.finding.epsilon_lower
+
+    @property
+    def delta_lower(self) -> float:
+        """A lower bound on delta, at the claimed epsilon."""
+        return self.finding.delta_lower
+
+    @property
+    def delta_upper(self) -> float | None:
+        """With this delta the claim surely holds; None where no such delta is known."""
+        return self.finding.delta_upper
+
+    @property
+    def witness(self) -> Event | None:
+        """The event that breaks the claim; None if none was found."""
+        return self.finding.witness
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the verdict rests on random runs."""
+        return self.claim.engine != "exact"
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in one sentence."""
+        raise NotImplementedError
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the content of ``result.json`` without parameters."""
+        return {
+            **self.finding.as_dict(),
+            "observer": self.observer,
+            "epsilon_claimed": self.claim.epsilon,
+            "delta_claimed": self.claim.delta,
+            "confidence": self.claim.certainty,
+            "sentence": self.sentence,
+            "seconds": self.seconds,
+        }
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PairAudit(Audit):
+    """The result of an audit whose two laws are known, or can be.
+
+    Parameters
+    ----------
+    pair : Adjacent
+        The two inputs that were compared.
+    leakage : Leakage
+        The privacy profile, the total variation and the best event of the two laws.
+    exact : Finding, optional
+        What the exact laws say of the same claim, where they are known.
+    numerical_error : float
+        Of the exact laws; nan where they are not known.
+    unfinished : int
+        Runs that reached `max_steps` without a decision.
+    steps : int
+        Samples that were drawn.
+    """
+
+    pair: Adjacent
+    leakage: Leakage
+    exact: Finding | None
+    numerical_error: float
+    unfinished: int
+    steps: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the content of ``result.json`` without parameters."""
+        return {
+            **super().as_dict(),
+            **self.leakage.as_dict(self.claim.epsilon),
+            "exact": None if self.exact is None else self.exact.as_dict(),
+            "numerical_error": self.numerical_error,
+            "unfinished": self.unfinished,
+            "steps": self.steps,
+        }
 
 
 def undecided(delta_upper: float | None, claim: str) -> str:
-    """What is known where the deciding quantity is as near to the claim as its numerical error.
+    """Say what is known where the numerical error leaves a verdict open.
 
     Examples
     --------
@@ -65,12 +223,3 @@ def undecided(delta_upper: float | None, claim: str) -> str:
     """
     least = rounded_up(1.0 if delta_upper is None else delta_upper)
     return f"{claim} holds with a delta of {least}; the numerical error leaves open whether with a smaller one"
-
-
-def checked(claim: Claim, max_steps: int, floor: float, epsilons: Sequence[float] | None) -> FloatArray:
-    """Raise `ParameterError` for what cannot be audited; the grid of the privacy profile."""
-    check_confidence(claim.confidence)
-    check_floor(floor)
-    require(0.0 < claim.epsilon < math.inf, f"epsilon must be positive to be audited, got {claim.epsilon}")
-    check_entries(in_order(claim.entries), max_steps)
-    return epsilon_grid(claim.epsilon, epsilons)

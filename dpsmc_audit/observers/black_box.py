@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,22 +20,25 @@ from dpsmc_audit.errors import ParameterError, require
 from dpsmc_audit.evidence.bounds import FEWEST, bounded_verdict
 from dpsmc_audit.evidence.events import LONGEST, Counted, joined, outcome_code
 from dpsmc_audit.evidence.gathered import Gathered, Outcomes
-from dpsmc_audit.evidence.intervals import check_confidence, percent
-from dpsmc_audit.evidence.profiles import Event, check_floor
-from dpsmc_audit.evidence.verdict import METHODS, Method, Verdict
-from dpsmc_audit.runs.execution import AHEAD, SERIAL, Execution, accumulate
+from dpsmc_audit.evidence.intervals import check_confidence
+from dpsmc_audit.evidence.profiles import check_floor
+from dpsmc_audit.evidence.verdict import METHODS, Method
+from dpsmc_audit.observers.base import Audit, Claim
+from dpsmc_audit.runs.execution import AHEAD, accumulate
+from dpsmc_audit.sampling.plan import USUAL, Sampling
+from dpsmc_audit.sampling.runs import check_seed
 from dpsmc_audit.targets import said
 
 if TYPE_CHECKING:
     from dpsmc_audit.evidence.anytime import Anytime
     from dpsmc_audit.runs.checkpoints import Saved
 
-__all__ = ["BlackBoxAudit", "Sampler", "SamplerError", "audit_mechanism"]
+__all__ = ["BlackBoxAudit", "Named", "Sampler", "SamplerError", "audit_mechanism"]
 
 IntArray = NDArray[np.int64]
 FIRST_BLOCK, LARGEST_BLOCK = 64, 65_536
 _ONE_AT_A_TIME = Lock()
-"""A user's function need not bear to be called twice at once, also not by the threads of a worker."""
+"""A user's function may not allow two calls at once, also not from the threads of a worker."""
 
 
 class Sampler(Protocol):
@@ -72,69 +75,45 @@ class Histogram:
         return cls(both.tau, both.decision, *seen)
 
 
-@dataclass(frozen=True, eq=False)
-class BlackBoxAudit:
-    """What the runs say about the claim that the mechanism is (epsilon, delta)-private in the bit x."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BlackBoxAudit(Audit):
+    """What the runs say about the claim that a mechanism is (epsilon, delta)-private in the bit x.
 
+    Parameters
+    ----------
+    name : str
+        Of the sampler.
+    method : {"split", "union", "anytime"}
+        How the verdict came from runs.
+    runs : int
+        Runs of each member that were drawn.
+    """
+
+    observer: ClassVar[str] = "black_box"
+    histogram: Histogram
     name: str
-    epsilon: float
-    delta: float
-    confidence: float
     method: Method
     runs: int
-    found: Verdict
-    histogram: Histogram
-    seconds: float = field(compare=False)
-
-    @property
-    def verdict(self) -> str:
-        return self.found.verdict
-
-    @property
-    def epsilon_lower(self) -> float:
-        return self.found.epsilon_lower
-
-    @property
-    def delta_lower(self) -> float:
-        return self.found.delta_lower
-
-    @property
-    def witness(self) -> Event | None:
-        return self.found.witness
-
-    @property
-    def claim(self) -> str:
-        return f"the claimed epsilon = {self.epsilon:g}" + (f", delta = {self.delta:g}" if self.delta > 0.0 else "")
 
     @property
     def sentence(self) -> str:
-        """The verdict for a reader in a hurry."""
-        how = f"at {percent(self.confidence)} confidence with {self.runs} runs of either member"
-        found = self.found
+        """The verdict in one sentence."""
+        how, found, claim = f"{self.claim.how} with {self.runs} runs of either member", self.finding, self.claim.text
         if found.witness is None:
             assert found.could is not None
-            return f"consistent with {self.claim}: no violation found {how}; {found.could.sentence}"
+            return f"consistent with {claim}: no violation found {how}; {found.could.sentence}"
         bounds = ""
         if self.method != "anytime":
             bounds = (
-                f": epsilon is at least {found.epsilon_lower:.4g} (with delta = {self.delta:g}),"
-                f" or delta at least {found.delta_lower:.4g} (with epsilon = {self.epsilon:g})"
+                f": epsilon is at least {found.epsilon_lower:.4g} (with delta = {self.claim.delta:g}),"
+                f" or delta at least {found.delta_lower:.4g} (with epsilon = {self.claim.epsilon:g})"
             )
         event = f"{found.witness.name}: {found.witness.p1:.4g} for x = 1, {found.witness.p0:.4g} for x = 0"
-        return f"violated: {self.claim} does not hold {how}{bounds}. Witness: {event}"
+        return f"violated: {claim} does not hold {how}{bounds}. Witness: {event}"
 
     def as_dict(self) -> dict[str, Any]:
-        """The content of ``result.json``, parameters apart."""
-        return {
-            **self.found.as_dict(),
-            "epsilon_claimed": self.epsilon,
-            "delta_claimed": self.delta,
-            "confidence": self.confidence,
-            "method": self.method,
-            "runs_used": self.runs,
-            "sentence": self.sentence,
-            "seconds": self.seconds,
-        }
+        """Return the content of ``result.json`` without parameters."""
+        return {**super().as_dict(), "method": self.method, "runs_used": self.runs}
 
 
 def _blocks(runs: int, begun: int = 0) -> Iterator[tuple[tuple[int, int], int]]:
@@ -243,69 +222,130 @@ class _Evidence(Gathered):
 
 def audit_mechanism(
     sampler: Sampler,
-    claimed_epsilon: float,
-    claimed_delta: float = 0.0,
+    epsilon: float,
+    delta: float = 0.0,
     *,
-    confidence: float = 0.99,
     runs: int = 100_000,
-    seed: int = 1,
+    confidence: float = 0.99,
     method: Method = "split",
     floor: float = 0.01,
-    name: str | None = None,
-    execution: Execution = SERIAL,
+    sampling: Sampling = USUAL,
 ) -> BlackBoxAudit:
     """Audit the claim that a mechanism is (epsilon, delta)-differentially private in one bit, from its runs alone.
 
-    ``sampler(x, runs, rng)`` returns (tau, o) of so many independent runs with the bit set to x, in any order, all
-    randomness from rng. `runs` is the number of runs of either member; `anytime` stops as soon as the claim is
-    refuted. P(violated although the claim holds) <= 1 - confidence; so is P(epsilon_lower or delta_lower exceeds the
-    truth).
+    P(violated although the claim holds) <= 1 - confidence; so is P(epsilon_lower or delta_lower exceeds the truth).
+
+    Parameters
+    ----------
+    sampler : Sampler
+        ``sampler(x, runs, rng)`` returns (tau, o) of so many independent runs with the bit set to x, in any order, all
+        randomness from rng. An attribute `name` stands in results and errors.
+    epsilon, delta : float
+        The claim.
+    runs : int
+        Runs of each member; `anytime` stops as soon as the claim is refuted.
+    confidence : float
+        The level of the verdict.
+    method : {"split", "union", "anytime"}
+        How the verdict comes from runs.
+    floor : float
+        The result tells the smallest epsilon that would have shown on events of this probability.
+    sampling : Sampling
+        The seed, and where runs are drawn. How long a run may be is up to the sampler.
+
+    Returns
+    -------
+    BlackBoxAudit
+        The verdict with its bounds, witness and histogram.
+
+    Raises
+    ------
+    SamplerError
+        If the sampler fails or returns something else than samples.
+    ParameterError
+        If something cannot be audited.
 
     Examples
     --------
     >>> def noisy(x, runs, rng):
     ...     return np.floor(10 * (x + rng.exponential(size=runs))), np.zeros(runs, int)
-    >>> found = audit_mechanism(noisy, claimed_epsilon=1.0, runs=20_000)
-    >>> found.verdict, round(found.epsilon_lower, 1), found.witness.name
+    >>> found = audit_mechanism(noisy, epsilon=1.0, runs=20_000)
+    >>> f"{found.verdict}", round(found.epsilon_lower, 1), found.witness.name
     ('violated', 7.2, 'tau <= 9')
-    >>> audit_mechanism(noisy, claimed_epsilon=1.0, confidence=0.95, method="anytime").runs < 100
+    >>> audit_mechanism(noisy, epsilon=1.0, confidence=0.95, method="anytime").runs < 100
     True
     """
     check_floor(floor)
-    numbers = (("epsilon", claimed_epsilon), ("claimed_delta", claimed_delta), ("confidence", confidence))
-    for what, value in numbers:
-        require(isinstance(value, (int, float, np.number)), f"{what} must be a number, got {value!r}")
-    for what, count in (("runs", runs), ("seed", seed)):
+    _check_claim(epsilon, delta, confidence)
+    for what, count in (("runs", runs), ("seed", sampling.seed)):
         require(isinstance(count, (int, np.integer)), f"{what} must be a whole number, got {count!r}")
-    check_confidence(confidence)
-    require(0.0 <= claimed_epsilon <= 1e300, f"epsilon must be finite and not negative, got {claimed_epsilon}")
-    require(0.0 <= claimed_delta < 1.0, f"claimed_delta must lie in [0, 1), got {claimed_delta}")
     require(method in METHODS, f"method must be one of {', '.join(METHODS)}, got {method}")
     require(runs >= FEWEST, f"runs must be at least {FEWEST}, got {runs}")
-    require(0 <= seed < 2**64, f"seed must lie in [0, 2^64), got {seed}")
-    known = name or str(getattr(sampler, "__name__", type(sampler).__name__))
-    bets = None
-    if method == "anytime":
-        from dpsmc_audit.evidence.anytime import Anytime
-
-        bets = Anytime(claimed_epsilon, claimed_delta, confidence)
-    started, evidence = time.perf_counter(), _Evidence(known, bets)
+    check_seed(sampling.seed)
+    name, execution = sampler_name(sampler), sampling.execution
+    bets = _bets(epsilon, delta, confidence) if method == "anytime" else None
+    started, evidence = time.perf_counter(), _Evidence(name, bets)
 
     def audit() -> BlackBoxAudit:
         parts = evidence.parts()
-        claim = (claimed_epsilon, claimed_delta, confidence)
-        verdict = bounded_verdict(parts, *claim, method, floor) if bets is None else bets.verdict(floor)
-        seen = Histogram.of(*parts.part(0, 1, 2))
+        claim = (epsilon, delta, confidence)
         return BlackBoxAudit(
-            known, *claim, method, evidence.runs, verdict, seen, time.perf_counter() - started + execution.spent
+            name=name,
+            claim=Claim(*claim),
+            method=method,
+            runs=evidence.runs,
+            finding=bounded_verdict(parts, *claim, method, floor) if bets is None else bets.verdict(floor),
+            histogram=Histogram.of(*parts.part(0, 1, 2)),
+            seconds=time.perf_counter() - started + execution.spent,
         )
 
+    here = execution
     if execution.backend == "threads":
-        execution = replace(execution, backend="serial")  # a user's function need not bear to be called twice at once
-    work, ahead = partial(_block, sampler, known, int(seed)), 2 if bets is not None else AHEAD
+        here = replace(execution, backend="serial")  # a user's function may not allow two calls at once
+    work, ahead = partial(_block, sampler, name, int(sampling.seed)), 2 if bets is not None else AHEAD
     try:
-        accumulate(work, lambda done: _blocks(runs, done), evidence, execution, "runs", ahead)
+        accumulate(work, lambda done: _blocks(runs, done), evidence, here, "runs", ahead)
     except SamplerError as error:
         error.partial = audit() if evidence.runs >= FEWEST else None
         raise
     return audit()
+
+
+@dataclass(frozen=True)
+class Named:
+    """A sampler with a name for results and errors.
+
+    Parameters
+    ----------
+    sampler : Sampler
+        What draws the runs.
+    name : str
+        How it is called.
+    """
+
+    sampler: Sampler
+    name: str
+
+    def __call__(self, x: int, runs: int, rng: np.random.Generator) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+        """Draw runs of the sampler."""
+        return self.sampler(x, runs, rng)
+
+
+def sampler_name(sampler: Sampler) -> str:
+    """Return the sampler's `name`, or that of its function or class."""
+    known = getattr(sampler, "name", None) or getattr(sampler, "__name__", type(sampler).__name__)
+    return str(known)
+
+
+def _check_claim(epsilon: float, delta: float, confidence: float) -> None:
+    for what, value in (("epsilon", epsilon), ("claimed_delta", delta), ("confidence", confidence)):
+        require(isinstance(value, (int, float, np.number)), f"{what} must be a number, got {value!r}")
+    check_confidence(confidence)
+    require(0.0 <= epsilon <= 1e300, f"epsilon must be finite and not negative, got {epsilon}")
+    require(0.0 <= delta < 1.0, f"claimed_delta must lie in [0, 1), got {delta}")
+
+
+def _bets(epsilon: float, delta: float, confidence: float) -> Anytime:
+    from dpsmc_audit.evidence.anytime import Anytime
+
+    return Anytime(epsilon, delta, confidence)

@@ -23,23 +23,23 @@ def black_box_figure(audit: BlackBoxAudit) -> Figure:
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
     lo, width, one, zero = _binned(audit)
     shares = (one / audit.runs, zero / audit.runs)
-    two_histograms(above, lo - 0.5, width, *shares, audit.epsilon, names=("$x=1$", "$x=0$", "$x=1$"))
+    two_histograms(above, lo - 0.5, width, *shares, audit.claim.epsilon, names=("$x=1$", "$x=0$", "$x=1$"))
     above.set_ylabel("share of the runs" + ("" if width == 1 else f" per bin of {width:g}"))
     above.legend(fontsize=8.5, frameon=False)
     tidy(above)
-    tail = 0.25 * (1.0 - audit.confidence)
+    tail = 0.25 * (1.0 - audit.claim.confidence)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.log(one) - np.log(zero)
         low = np.log(lower_ends(one, audit.runs, tail)) - np.log(upper_ends(zero, audit.runs, tail))
         high = np.log(upper_ends(one, audit.runs, tail)) - np.log(lower_ends(zero, audit.runs, tail))
     solid = np.isfinite(ratio) & (one + zero > 20)
-    limit = max(3.0 * audit.epsilon, 1.3 * float(np.abs(ratio[solid]).max(initial=0.0)), 1e-3)
+    limit = max(3.0 * audit.claim.epsilon, 1.3 * float(np.abs(ratio[solid]).max(initial=0.0)), 1e-3)
     seen = one + zero > 0
     middle = lo + 0.5 * (width - 1.0)
-    below.axhspan(-audit.epsilon, audit.epsilon, color="0.85", label=r"$\pm\varepsilon$ (claimed)")
+    below.axhspan(-audit.claim.epsilon, audit.claim.epsilon, color="0.85", label=r"$\pm\varepsilon$ (claimed)")
     ends = (np.clip(x[seen], -limit, limit) for x in (low, high))
     below.vlines(middle[seen], *ends, color="black", lw=0.7)
-    label = f"sampled, {100 * audit.confidence:g} % interval of each bin"
+    label = f"sampled, {100 * audit.claim.confidence:g} % interval of each bin"
     points_in_frame(below, middle[seen], ratio[seen], limit, label, marker="o", ls="", ms=3, color="black")
     below.set_ylim(-1.08 * limit, 1.08 * limit)
     below.set_ylabel(r"$\ln(P_1 / P_0)$")
@@ -47,7 +47,9 @@ def black_box_figure(audit: BlackBoxAudit) -> Figure:
     tidy(below)
     handles = below.get_legend_handles_labels()
     figure.legend(*handles, loc="outside lower center", ncols=3, fontsize=8.5, frameon=False)
-    figure.suptitle(f"{audit.name}: {audit.verdict}\n{audit.claim}, {audit.runs} runs of either member", fontsize=9.5)
+    figure.suptitle(
+        f"{audit.name}: {audit.verdict}\n{audit.claim.text}, {audit.runs} runs of either member", fontsize=9.5
+    )
     return figure
 
 

@@ -13,11 +13,11 @@ from matplotlib.figure import Figure
 
 from dpsmc_audit.evidence.profiles import factor
 from dpsmc_audit.mechanisms import Law, Mechanism
-from dpsmc_audit.observers.base import Claim
-from dpsmc_audit.observers.expected.audit import Audit
+from dpsmc_audit.observers.base import PairAudit
+from dpsmc_audit.observers.expected.audit import ExpectedAudit
 from dpsmc_audit.report.style import BLUE, GREEN, GREY, ORANGE, RED, new_figure, tidy
 
-__all__ = ["audit_figure", "points_in_frame", "save", "setting", "sweep_figure", "two_histograms"]
+__all__ = ["audit_figure", "points_in_frame", "save", "sweep_figure", "title_of", "two_histograms"]
 
 
 def save(figure: Figure, path: Path, suffixes: Sequence[str] = ("png", "pdf")) -> None:
@@ -27,7 +27,7 @@ def save(figure: Figure, path: Path, suffixes: Sequence[str] = ("png", "pdf")) -
         figure.savefig(path.with_suffix(f".{suffix}"), dpi=200, metadata=metadata)
 
 
-def audit_figure(audit: Audit) -> Figure:
+def audit_figure(audit: ExpectedAudit) -> Figure:
     """Histograms and tolerance as in the paper's Figure 1; below them the log ratio of every bin."""
     figure = new_figure(7.5, 6.6)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
@@ -35,17 +35,18 @@ def audit_figure(audit: Audit) -> Figure:
     _histograms(above, audit, shown)
     _ratios(below, audit, shown)
     figure.legend(*below.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8.5, frameon=False)
-    figure.suptitle(f"{setting(audit)}, {_how(audit)}", fontsize=9.5)
+    figure.suptitle(f"{title_of(audit)}, {_how(audit)}", fontsize=9.5)
     return figure
 
 
-def setting(audit: Claim) -> str:
+def title_of(audit: PairAudit) -> str:
     """The parameters of any audit, in one line."""
-    test, entries = audit.test, ", ".join(str(entry) for entry in audit.entries)
+    setting, entries = audit.pair.setting, ", ".join(str(entry) for entry in audit.pair.entries)
+    test = setting.test
     levels = rf"$\alpha$={test.fp:g}" if test.fp == test.fn else rf"$\alpha$={test.fp:g}, {test.fn:g}"
     return (
-        rf"$p$={test.p:g}, $p_\varphi$={audit.p_phi:g}, {levels}, $\delta$={test.delta:g}, "
-        rf"$\varepsilon$={audit.epsilon:g}, $n$={entries}, {_noise(audit.mechanism)}"
+        rf"$p$={test.p:g}, $p_\varphi$={setting.p_phi:g}, {levels}, $\delta$={test.delta:g}, "
+        rf"$\varepsilon$={audit.claim.epsilon:g}, $n$={entries}, {_noise(setting.mechanism)}"
     )
 
 
@@ -55,19 +56,19 @@ def _noise(mechanism: Mechanism) -> str:
     return f"mechanism {mechanism.name}"
 
 
-def _how(audit: Audit) -> str:
-    return "exact" if audit.engine == "exact" else "sampled"
+def _how(audit: ExpectedAudit) -> str:
+    return "exact" if audit.claim.engine == "exact" else "sampled"
 
 
-def _shown(audit: Audit) -> np.ndarray:
+def _shown(audit: ExpectedAudit) -> np.ndarray:
     """The bins that hold all but half a percent of either side: beyond, the intervals say nothing."""
     mass = np.cumsum(audit.histogram.p1[::-1] + audit.histogram.p0[::-1])[::-1]
     return np.flatnonzero((mass > 1e-2) & np.isfinite(audit.histogram.hi))
 
 
-def _histograms(axes: Axes, audit: Audit, shown: np.ndarray) -> None:
+def _histograms(axes: Axes, audit: ExpectedAudit, shown: np.ndarray) -> None:
     h = audit.histogram
-    two_histograms(axes, h.lo[shown], h.hi[0] - h.lo[0], h.p1[shown], h.p0[shown], audit.epsilon)
+    two_histograms(axes, h.lo[shown], h.hi[0] - h.lo[0], h.p1[shown], h.p0[shown], audit.claim.epsilon)
     axes.set_ylabel(f"probability per bin of {h.hi[0] - h.lo[0]:g} samples")
     axes.legend(fontsize=8.5, frameon=False)
     tidy(axes)
@@ -111,17 +112,17 @@ def points_in_frame(axes: Axes, x: np.ndarray, y: np.ndarray, limit: float, labe
             name = None
 
 
-def _ratios(axes: Axes, audit: Audit, shown: np.ndarray) -> None:
-    h, epsilon = audit.histogram, audit.epsilon
+def _ratios(axes: Axes, audit: ExpectedAudit, shown: np.ndarray) -> None:
+    h, epsilon = audit.histogram, audit.claim.epsilon
     middle = 0.5 * (h.lo + h.hi)[shown]
     ratio, exact = h.log_ratio[shown], h.exact_log_ratio[shown]
     limit = _limit(h.log_ratio_low[shown], h.log_ratio_high[shown], epsilon)
     axes.axhspan(-2 * epsilon, 2 * epsilon, color="0.93", label=r"$\pm 2\varepsilon$ (the paper's theorem)")
     axes.axhspan(-epsilon, epsilon, color="0.82", label=r"$\pm\varepsilon$ (claimed)")
     finite = np.isfinite(ratio)
-    if audit.engine != "exact":
+    if audit.claim.engine != "exact":
         low, high = (np.clip(x[shown][finite], -limit, limit) for x in (h.log_ratio_low, h.log_ratio_high))
-        label = f"sampled, {100 * audit.confidence:g} % interval"
+        label = f"sampled, {100 * audit.claim.confidence:g} % interval"
         axes.vlines(middle[finite], low, high, color="black", lw=0.8)
         points_in_frame(axes, middle[finite], ratio[finite], limit, label, marker="o", ls="", ms=3, color="black")
     known = np.isfinite(exact)
@@ -142,7 +143,7 @@ def _limit(low: np.ndarray, high: np.ndarray, epsilon: float) -> float:
     return max(6.0 * epsilon, 1.3 * typical)
 
 
-def _point_out(axes: Axes, x: float, y: float, audit: Audit, *, explain: bool) -> None:
+def _point_out(axes: Axes, x: float, y: float, audit: ExpectedAudit, *, explain: bool) -> None:
     """An infinite ratio: an arrow at the edge of the picture."""
     axes.annotate("", (x, y), (x, 0.6 * y), arrowprops={"arrowstyle": "->", "color": GREY, "lw": 1.4})
     if explain and x <= audit.gap.end + 2 * (audit.histogram.hi[0] - audit.histogram.lo[0]):

@@ -9,15 +9,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dpsmc_audit.numerics.ties import ranked
-from dpsmc_audit.observers.expected.audit import Audit
+from dpsmc_audit.observers.base import PairAudit
+from dpsmc_audit.observers.expected.audit import ExpectedAudit
 from dpsmc_audit.observers.informed.audit import InformedAudit
 from dpsmc_audit.observers.marginal.audit import JointHistogram, MarginalAudit
-from dpsmc_audit.report.figures import points_in_frame, setting, two_histograms
+from dpsmc_audit.report.figures import audit_figure, points_in_frame, title_of, two_histograms
 from dpsmc_audit.report.style import BLUE, DARK_BLUE, GREY, ORANGE, RED, new_figure, tidy
 
 __all__ = ["informed_figure", "marginal_figure", "profile_figure"]
 
-AnyAudit = Audit | MarginalAudit | InformedAudit
 
 _SMALLEST = 1e-9
 """Deltas below this are not drawn: numerical error is of that size."""
@@ -32,14 +32,14 @@ def marginal_figure(audit: MarginalAudit) -> Figure:
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
     shown, decision, rest = _main_decision(audit.histogram)
     h = audit.histogram
-    two_histograms(above, h.lo[shown], h.hi[0] - h.lo[0], h.p1[shown], h.p0[shown], audit.epsilon)
+    two_histograms(above, h.lo[shown], h.hi[0] - h.lo[0], h.p1[shown], h.p0[shown], audit.claim.epsilon)
     above.set_ylabel(f"P(tau in a bin of {h.hi[0] - h.lo[0]:g} samples, {decision})")
     above.legend(fontsize=8.5, frameon=False, title=rest, title_fontsize=8.5)
     tidy(above)
     _marginal_ratios(below, audit, shown)
     handles = below.get_legend_handles_labels()
     figure.legend(*handles, loc="outside lower center", ncols=3, fontsize=8.5, frameon=False)
-    figure.suptitle(f"{setting(audit)}, {'exact' if audit.engine == 'exact' else 'sampled'}", fontsize=9.5)
+    figure.suptitle(f"{title_of(audit)}, {'exact' if audit.claim.engine == 'exact' else 'sampled'}", fontsize=9.5)
     return figure
 
 
@@ -59,7 +59,7 @@ def _main_decision(h: JointHistogram) -> tuple[np.ndarray, str, str]:
 
 
 def _marginal_ratios(axes: Axes, audit: MarginalAudit, shown: np.ndarray) -> None:
-    h, epsilon = audit.histogram, audit.epsilon
+    h, epsilon = audit.histogram, audit.claim.epsilon
     middle, ratio = 0.5 * (h.lo + h.hi)[shown], h.log_ratio[shown]
     exact = h.exact_log_ratio[shown]
     solid = (h.p1 + h.p0)[shown] > 2e-3
@@ -67,11 +67,11 @@ def _marginal_ratios(axes: Axes, audit: MarginalAudit, shown: np.ndarray) -> Non
     limit = max(min(6.0 * epsilon, epsilon + 1.0), 1.2 * float(np.abs(known).max(initial=0.0)))
     axes.axhspan(-2 * epsilon, 2 * epsilon, color="0.93", label=r"$\pm 2\varepsilon$ (the paper's theorem)")
     axes.axhspan(-epsilon, epsilon, color="0.82", label=r"$\pm\varepsilon$ (claimed)")
-    if audit.engine != "exact":
+    if audit.claim.engine != "exact":
         low, high = (np.clip(x[shown], -limit, limit) for x in (h.log_ratio_low, h.log_ratio_high))
         finite = np.isfinite(ratio)
         axes.vlines(middle[finite], low[finite], high[finite], color="black", lw=0.7)
-        label = f"sampled, {100 * audit.confidence:g} % interval"
+        label = f"sampled, {100 * audit.claim.confidence:g} % interval"
         points_in_frame(axes, middle, ratio, limit, label, marker="o", ls="", ms=2.5, color="black")
     points_in_frame(axes, middle, exact, limit, "exact", marker=".", ls="-", lw=1.2, ms=3, color=RED)
     axes.set_ylim(-1.05 * limit, 1.05 * limit)
@@ -112,18 +112,18 @@ def informed_figure(audit: InformedAudit) -> Figure:
     running = max(law.running)
     if running > 1e-3:
         axes.set_title(f"{running:.3g} of the runs outlast the sequence", fontsize=9)
-    figure.suptitle(f"{audit.shown}; all other samples known\n{setting(audit)}", fontsize=9.5)
+    figure.suptitle(f"{audit.shown}; all other samples known\n{title_of(audit)}", fontsize=9.5)
     return figure
 
 
 # --- profiles -------------------------------------------------------------------------------------------------------
 
 
-def profile_figure(audit: AnyAudit) -> Figure:
+def profile_figure(audit: PairAudit) -> Figure:
     """delta over epsilon in both directions, with the claim, the paper's theorem, and the truth at these points."""
     figure = new_figure(6.6, 4.4)
     axes = figure.subplots()
-    profile, epsilon = audit.leakage.profile, audit.epsilon
+    profile, epsilon = audit.leakage.profile, audit.claim.epsilon
     for delta, color, style, name in (
         (profile.delta_1_over_0, RED, "-", r"$P_1 \leq e^{\varepsilon'} P_0 + \delta$"),
         (profile.delta_0_over_1, DARK_BLUE, "--", r"$P_0 \leq e^{\varepsilon'} P_1 + \delta$"),
@@ -147,7 +147,7 @@ def profile_figure(audit: AnyAudit) -> Figure:
     axes.set_ylabel(r"$\delta$ that is needed")
     axes.legend(fontsize=8, frameon=False, loc="upper right")
     tidy(axes)
-    figure.suptitle(f"privacy profile, {_observer(audit)}\n{setting(audit)}", fontsize=9.5)
+    figure.suptitle(f"privacy profile, {_observer(audit)}\n{title_of(audit)}", fontsize=9.5)
     return figure
 
 
@@ -157,7 +157,7 @@ def _floor_of(delta: np.ndarray) -> float:
     return max(float(seen.min()), 1e-5 * float(seen.max())) if seen.size else _SMALLEST
 
 
-def _observer(audit: AnyAudit) -> str:
+def _observer(audit: PairAudit) -> str:
     if isinstance(audit, MarginalAudit):
         return "marginal observer: one released (tau, o)" + (" (sampled)" if audit.leakage_from == "sampled" else "")
     if isinstance(audit, InformedAudit):
@@ -165,3 +165,13 @@ def _observer(audit: AnyAudit) -> str:
         return f"informed observer, {over}"
     h = audit.histogram
     return f"expected (Definition 3), averages in bins of {h.hi[0] - h.lo[0]:g} samples"
+
+
+def figure_of(audit: PairAudit) -> tuple[Figure, str]:
+    """Draw the histogram of an audit; beside the figure, the name of its file without suffix."""
+    if isinstance(audit, MarginalAudit):
+        return marginal_figure(audit), "marginal"
+    if isinstance(audit, InformedAudit):
+        return informed_figure(audit), "informed"
+    assert isinstance(audit, ExpectedAudit)
+    return audit_figure(audit), "figure1"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpsmc_audit.report.bins import Bins, read_bins
 from dpsmc_audit.report.charts import both_sizes, histogram_chart, say_bin
@@ -19,9 +19,6 @@ from dpsmc_audit.report.words import changed, in_words, kind_of, meaning, number
 from dpsmc_audit.runs.files import RESULT, write_text
 from dpsmc_audit.runs.notes import warn
 from dpsmc_audit.targets import said
-
-if TYPE_CHECKING:
-    from dpsmc_audit.app.config import Config
 
 __all__ = ["audit_page", "write_report"]
 
@@ -77,16 +74,10 @@ NUMBERS = (
 )
 
 
-def write_report(
-    config: Config, folder: Path, result: dict[str, Any], notes: Sequence[str], given: Sequence[str], *, alone: bool
-) -> list[str]:
-    """Beside the other files of an audit, whose names it returns; `alone`, out of a sweep, with the other observers."""
-    if config.task.name != "audit":  # a release says no more than it must, and other tasks have their tables
-        return []
+def write_report(folder: Path, result: dict[str, Any], notes: Sequence[str], given: Sequence[str]) -> list[str]:
+    """Write the page beside the other files of an audit, and return the names of all of them."""
     try:
-        (folder / OBSERVERS_CSV).unlink(missing_ok=True)  # an older run's
-        left_out = _write_observers(config, folder) if alone and config.sampler is None else {}
-        write_text(folder / REPORT, audit_page(folder, result, notes, given, left_out))
+        write_text(folder / REPORT, audit_page(folder, result, notes, given))
     except Exception as error:  # hours of an audit are not lost for a page: result.json is still to come
         log.exception("no report")
         warn(f"{REPORT} could not be made: {said(error)}")
@@ -94,28 +85,11 @@ def write_report(
     return [REPORT, *(name for name, _ in _files(folder, kind_of(result)))]
 
 
-def _write_observers(config: Config, folder: Path) -> dict[str, str]:
-    """The curves of the other observers; those that are too dear, with the reason."""
-    from dpsmc_audit.evidence.profiles import epsilon_grid
-    from dpsmc_audit.tasks.other_observers import Case, observers_csv, other_profiles
-
-    numbers: dict[str, Any] = {
-        name: getattr(config, name) for name in ("setting", "entries", "bin_width", "seed", "max_steps", "floor")
-    }
-    grid = epsilon_grid(config.epsilon, config.epsilons)
-    found, left_out = other_profiles(Case(epsilons=grid, **numbers), config.notion.name)
-    if found:
-        write_text(folder / OBSERVERS_CSV, observers_csv(found))
-    return left_out
-
-
-def audit_page(
-    folder: Path, result: dict[str, Any], notes: Sequence[str], given: Sequence[str], left_out: dict[str, str]
-) -> str:
+def audit_page(folder: Path, result: dict[str, Any], notes: Sequence[str], given: Sequence[str]) -> str:
     """The page, from the result and the CSV files in the folder."""
     kind, epsilon = kind_of(result), number(result["epsilon_claimed"])
     command, shortened = command_line(given)
-    profile = None if kind == "sampler" else _profile(folder, result, epsilon, left_out)
+    profile = None if kind == "sampler" else _profile(folder, result, epsilon)
     return render(
         "audit.html",
         name=result["parameters"].get("sampler") or f"mechanism {result['parameters']['mechanism']}",
@@ -163,7 +137,7 @@ def _histogram(bins: Bins, epsilon: float, result: dict[str, Any]) -> dict[str, 
     }
 
 
-def _profile(folder: Path, result: dict[str, Any], epsilon: float, left_out: dict[str, str]) -> dict[str, Any]:
+def _profile(folder: Path, result: dict[str, Any], epsilon: float) -> dict[str, Any]:
     audited = kind_of(result)
     curves = read_curves(folder / "profile.csv", NAMES, _about(result), audited)
     if (folder / OBSERVERS_CSV).exists():
@@ -175,7 +149,11 @@ def _profile(folder: Path, result: dict[str, Any], epsilon: float, left_out: dic
         "data": data,
         "start": data["start"],
         "rows": [_profile_row(curve, epsilon) for curve in curves],
-        "left_out": {NAMES[name]: without_folders(reason) for name, reason in left_out.items()},
+        "left_out": {
+            NAMES[name]: without_folders(other["left_out"])
+            for name, other in result.get("other_observers", {}).items()
+            if "left_out" in other
+        },
     }
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpsmc_audit.tasks.other_observers import Curve
 
 __all__ = [
     "CSV_COLUMNS",
@@ -352,3 +355,14 @@ def columns_csv(table: Any) -> str:
     return as_csv(
         [{name: None if str(value) == "nan" else value for name, value in row.items()} for row in rows], names
     )
+
+
+def observers_csv(curves: Mapping[str, Curve]) -> str:
+    """Write the profiles of several observers in one table, each with what it is of."""
+    names = ("observer", "about", "epsilon", "delta_1_over_0", "delta_0_over_1")
+    rows = [
+        dict(zip(names, (observer, curve.about, *values), strict=True))
+        for observer, curve in curves.items()
+        for values in zip(*(getattr(curve.profile, name).tolist() for name in names[2:]), strict=True)
+    ]
+    return as_csv(rows, names)

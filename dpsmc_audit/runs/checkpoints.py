@@ -1,8 +1,8 @@
-"""Sums of an unfinished task on disk, from which the same task goes on to the same result.
+"""Sums of an unfinished task on disk. The same task continues from them to the same result.
 
-Blocks are added in the order of their runs, so what is kept is the sum over the first so many runs: it does not matter
-who computed them, nor how they were cut into blocks. A file that is damaged, or belongs to another task or another
-version of the code, is not used.
+Blocks are added in the order of their runs, so a checkpoint is the sum over the first so many runs. It does not depend
+on who computed them or how they were cut into blocks. A file that is damaged, or that belongs to another task or
+another version of the code, is not used.
 """
 
 from __future__ import annotations
@@ -21,37 +21,62 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.errors import regular
+from dpsmc_audit.runs.files import write_bytes
 from dpsmc_audit.runs.notes import warn
 
 __all__ = ["Checkpoint", "Saved", "Sums"]
 
 Saved = dict[str, "int | float | NDArray[np.int64] | NDArray[np.float64]"]
-"""What sums are made of: numbers (integers of any size) and arrays."""
+"""The state of sums: numbers (integers of any size) and arrays, by name."""
 
 log = logging.getLogger("dpsmc_audit")
 
 
 class Sums(Protocol):
-    """What can be kept on disk and taken up again."""
+    """Sums that a checkpoint can save and restore."""
 
-    def saved(self) -> Saved: ...
+    def saved(self) -> Saved:
+        """Return the state of the sums."""
+        ...
 
     def restore(self, saved: Saved) -> None:
-        """Raise `ValueError` or `KeyError`, and change nothing, if that is not a state of these sums."""
+        """Set the state of the sums.
+
+        Raises
+        ------
+        ValueError, KeyError
+            If `saved` is not a state of these sums. The sums are then unchanged.
+        """
+        ...
 
 
 def _digest(done: int, numbers: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> str:
-    """Of all that is kept: an archive's own checks do not cover its table of contents."""
+    """Compute a digest of the content: an archive's own checksums do not cover its table of contents."""
     found = hashlib.sha256(json.dumps([done, numbers], sort_keys=True).encode())
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
-        found.update(f"\0{name} {array.dtype.str} {array.shape}\0".encode())
-        found.update(array.tobytes())
+        found.update(f"\0{name} {array.dtype.str} {array.shape}\0".encode() + array.tobytes())
     return found.hexdigest()
 
 
 class Checkpoint:
-    """Files ``checkpoint-<stage>.npz`` in one folder; `key` stands for everything that the sums depend on.
+    """The checkpoints of one task: a file ``checkpoint-<stage>.npz`` for each of its stages.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the files.
+    key : str
+        A digest of everything that the sums depend on. A file with another key is not used.
+    every : float
+        Seconds between two saves.
+
+    Attributes
+    ----------
+    kept : dict of str to int
+        The number of runs on disk, by stage.
+    spent : float
+        Seconds that earlier attempts at this task took.
 
     Examples
     --------
@@ -73,42 +98,63 @@ class Checkpoint:
     def __init__(self, folder: Path, key: str, every: float = 10.0) -> None:
         self.folder, self.key, self.every = folder, key, every
         self.kept: dict[str, int] = {}
-        self.spent = 0.0  # seconds of earlier attempts
+        self.spent = 0.0
         self._stages: set[str] = set()
         self._begun = self._last = time.monotonic()
 
     def _path(self, stage: str) -> Path:
+        self._stages.add(stage)
         return self.folder / f"checkpoint-{stage}.npz"
 
     def restore(self, stage: str, sums: Sums) -> int:
-        """How many runs the sums on disk are of; they are now in `sums`. 0 if there are none that can be used."""
-        path = self._path(stage)
-        self._stages.add(stage)
+        """Restore sums from disk. A file that cannot be used causes a warning.
+
+        Parameters
+        ----------
+        stage : str
+            The stage of the task.
+        sums : Sums
+            They take over the saved state, or stay unchanged.
+
+        Returns
+        -------
+        int
+            The number of runs that the sums cover; 0 if nothing was restored.
+        """
+        path, problem = self._path(stage), "is damaged"
         if not os.path.lexists(path):
             return 0
         try:
             with np.load(io.BytesIO(regular(path).read_bytes()), allow_pickle=False) as file:
-                content = {name: file[name] for name in file.files}
-            head = json.loads(bytes(content.pop("head")))
-            known, done = head["key"] == self.key, int(head["done"])
-            if known:
-                if head["digest"] != _digest(head["done"], head["numbers"], content):
-                    raise ValueError("its content was changed")
-                spent = float(head["seconds"])
-                sums.restore({**head["numbers"], **content})
-                self.spent = max(self.spent, spent)
-        except Exception:  # what a damaged archive raises is anybody's guess
-            warn(f"{path.name} is damaged: the task begins anew")
+                arrays = {name: file[name] for name in file.files}
+            head = json.loads(bytes(arrays.pop("head")))
+            if head["key"] != self.key:
+                problem = "is of other parameters or of another version"
+                raise ValueError(problem)
+            if head["digest"] != _digest(head["done"], head["numbers"], arrays):
+                raise ValueError(problem)
+            done, spent = int(head["done"]), float(head["seconds"])
+            sums.restore({**head["numbers"], **arrays})
+        except Exception:  # a damaged archive can raise anything
+            warn(f"{path.name} {problem}: the task begins anew")
             return 0
-        if not known:
-            warn(f"{path.name} is of other parameters or of another version: the task begins anew")
-            return 0
+        self.spent = max(self.spent, spent)
         self.kept[stage] = done
         log.info("going on from %s: %d done", path.name, done)
         return done
 
     def offer(self, stage: str, done: int, sums: Sums) -> None:
-        """Save, if the last time is long enough ago; a disk that takes no checkpoint ends no task."""
+        """Save the sums if the last save was `every` seconds ago. If the disk refuses, warn once and stop saving.
+
+        Parameters
+        ----------
+        stage : str
+            The stage of the task.
+        done : int
+            The number of runs that the sums cover.
+        sums : Sums
+            The sums.
+        """
         if time.monotonic() - self._last < self.every:
             return
         try:
@@ -118,32 +164,45 @@ class Checkpoint:
             self.every = math.inf
 
     def save(self, stage: str, done: int, sums: Sums) -> None:
-        """Write to a temporary name and rename."""
+        """Save the sums.
+
+        Parameters
+        ----------
+        stage : str
+            The stage of the task.
+        done : int
+            The number of runs that the sums cover.
+        sums : Sums
+            The sums.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
         saved = sums.saved()
         arrays: dict[str, Any] = {name: value for name, value in saved.items() if isinstance(value, np.ndarray)}
-        numbers = {name: value for name, value in saved.items() if not isinstance(value, np.ndarray)}
-        content = {"done": done, "numbers": numbers, "digest": _digest(done, numbers, arrays)}
-        seconds = self.spent + time.monotonic() - self._begun
-        head = json.dumps({"key": self.key, "seconds": seconds, **content}).encode()
+        numbers = {name: value for name, value in saved.items() if name not in arrays}
+        head = {"key": self.key, "seconds": self.spent + time.monotonic() - self._begun, "done": done}
+        head |= {"numbers": numbers, "digest": _digest(done, numbers, arrays)}
         buffer = io.BytesIO()
-        np.savez(buffer, head=np.frombuffer(head, np.uint8), **arrays)  # NumPy < 2.2 takes any option for an array
-        path = self._path(stage)
-        self._stages.add(stage)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        try:
-            temporary.write_bytes(buffer.getbuffer())
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        np.savez(buffer, head=np.frombuffer(json.dumps(head).encode(), np.uint8), **arrays)
+        write_bytes(self._path(stage), buffer.getvalue())
         self.kept[stage] = done
         self._last = time.monotonic()
 
     def drop(self, stage: str) -> None:
-        """The stage is done, and its sums are part of another's."""
+        """Remove the file of a stage whose sums are now part of another stage's.
+
+        Parameters
+        ----------
+        stage : str
+            The stage of the task.
+        """
         self._path(stage).unlink(missing_ok=True)
         self.kept.pop(stage, None)
 
     def clear(self) -> None:
-        """The task is done: remove what it wrote, and nothing else."""
-        for stage in self._stages:
+        """Remove the files of this task's stages. Other files are not touched."""
+        for stage in list(self._stages):
             self._path(stage).unlink(missing_ok=True)

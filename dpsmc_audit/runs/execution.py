@@ -1,35 +1,28 @@
-"""Where the blocks of a task are computed: here, by threads, by processes or on a dask cluster.
+"""Where the blocks of a task are computed: in this process, by threads, by processes or on a dask cluster.
 
-A task is cut into blocks of path indices. What a block contains is a function of the parameters and of its indices;
-blocks come back in the order of their indices and are added up there. So nothing in this module can change a result.
+A task is cut into blocks of path indices. The content of a block depends only on the parameters and on its indices.
+Blocks come back in the order of their indices and are added up in that order. So nothing here can change a result.
 """
 
 from __future__ import annotations
 
-import atexit
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any, Literal, Protocol, TypeVar
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice, tee
+from typing import Any, Literal, Protocol, TypeVar, get_args
 
 from dpsmc_audit.errors import ParameterError, require
 from dpsmc_audit.runs.checkpoints import Checkpoint, Sums
 
-__all__ = ["BACKENDS", "SERIAL", "Backend", "Execution", "accumulate", "cut"]
+__all__ = ["AHEAD", "BACKENDS", "SERIAL", "Backend", "Execution", "accumulate", "cut"]
 
 Backend = Literal["serial", "threads", "processes", "dask"]
-BACKENDS = ("serial", "threads", "processes", "dask")
-_JOBLIB = {"threads": "threading", "processes": "loky", "dask": "dask"}
+BACKENDS: tuple[Backend, ...] = get_args(Backend)
 
-MOST_WORKERS = 1024
-LARGEST_BLOCK = 1 << 20
-LONGEST = 4
-"""A block may be at most so many times as large as usual."""
 AHEAD = 16
-"""Blocks per worker that are under way or wait to be added: a bound on memory."""
+"""Blocks per worker that may be under way or wait to be added. This bounds the memory."""
 
 Result = TypeVar("Result")
 Added_contra = TypeVar("Added_contra", contravariant=True)
@@ -37,26 +30,46 @@ Block = tuple[int, ...]
 
 
 class Accumulator(Sums, Protocol[Added_contra]):
-    """Adds up blocks; True if no more are needed."""
+    """Sums of the results of blocks."""
 
-    def add(self, result: Added_contra) -> bool | None: ...
+    def add(self, result: Added_contra) -> bool | None:
+        """Add the result of a block. Return True if no more blocks are needed."""
+        ...
 
 
 @dataclass(frozen=True)
 class Execution:
-    """How a task is carried out; the result is the same for all of them.
+    """How a task is carried out. The result does not depend on it.
 
-    `workers` are threads or processes (for dask without an `address`: processes of a local cluster). `block_size` is
-    the number of runs or pairs in a block, by default about as many as take some hundredths of a second. `progress` is
-    told how many are done, and `checkpoint` keeps their sums.
+    Parameters
+    ----------
+    backend : {"serial", "threads", "processes", "dask"}
+        Where blocks are computed.
+    workers : int
+        The number of threads or processes. For dask without an address: the processes of a local cluster.
+    address : str or None
+        The address of a dask scheduler. None starts a local cluster.
+    block_size : int or None
+        The number of runs or pairs in a block. None: as many as take some hundredths of a second.
+    progress : callable or None
+        Called with the number of runs that are done.
+    checkpoint : Checkpoint or None
+        Where sums are kept while the task runs.
+    client : distributed.Client or None
+        An open connection to a dask cluster; see `connected`.
+
+    Raises
+    ------
+    ParameterError
+        If a value is impossible.
 
     Examples
     --------
-    >>> from dpsmc_audit import Exponential, Setting, Sprt, simulate
+    >>> from dpsmc_audit import Exponential, Sampling, Setting, Sprt, simulate
     >>> test = Sprt(p=0.73, delta=0.03, alpha=0.05)
     >>> setting = Setting(test, Exponential.private(test, epsilon=0.05), 0.84)
     >>> two = Execution("threads", workers=2, block_size=1000)
-    >>> simulate(setting, runs=20_000, execution=two).tally == simulate(setting, runs=20_000).tally
+    >>> simulate(setting, runs=20_000, sampling=Sampling(execution=two)).tally == simulate(setting, runs=20_000).tally
     True
     """
 
@@ -66,78 +79,142 @@ class Execution:
     block_size: int | None = None
     progress: Callable[[int], None] | None = field(default=None, compare=False)
     checkpoint: Checkpoint | None = field(default=None, compare=False)
+    client: Any = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        size, dask = self.block_size, self.backend == "dask"
         require(self.backend in BACKENDS, f"backend must be one of {', '.join(BACKENDS)}, got {self.backend}")
-        workers, size = self.workers, self.block_size
-        require(1 <= workers <= MOST_WORKERS, f"backend.workers must lie in [1, {MOST_WORKERS}], got {workers}")
-        known = size is None or 1 <= size <= LARGEST_BLOCK
-        require(known, f"backend.block_size must lie in [1, 2^20], got {size}")
-        given = self.address is None or self.backend == "dask"
-        require(given, f"backend.address is for backend=dask, got backend={self.backend}")
+        require(1 <= self.workers <= 1024, f"backend.workers must lie in [1, 1024], got {self.workers}")
+        require(size is None or 1 <= size <= 2**20, f"backend.block_size must lie in [1, 2^20], got {size}")
+        require(self.address is None or dask, f"backend.address is for backend=dask, got backend={self.backend}")
 
     @property
     def spent(self) -> float:
-        """Seconds of earlier attempts that this one goes on from."""
+        """Seconds that earlier attempts at this task took."""
         return 0.0 if self.checkpoint is None else self.checkpoint.spent
 
     def size(self, usual: int) -> int:
-        """Runs or pairs in a block: the usual number, or as asked but no more than a second of work.
+        """Choose the number of runs or pairs in a block.
 
-        Ctrl-C is noticed between two blocks, so no block may take long.
+        Parameters
+        ----------
+        usual : int
+            As many as take some hundredths of a second.
+
+        Returns
+        -------
+        int
+            `block_size` if given, else `usual`; at most four times `usual`, because Ctrl-C waits for a block to end.
         """
-        return min(self.block_size or usual, LONGEST * usual)
+        return min(self.block_size or usual, 4 * usual)
 
     def told_after(self, offset: int) -> Callable[[int], None] | None:
-        """Progress of a part that begins after so many."""
+        """Make the progress function of a part of the task.
+
+        Parameters
+        ----------
+        offset : int
+            How many are done when the part begins.
+
+        Returns
+        -------
+        callable or None
+            It takes how many of the part are done. None if nobody wants to know.
+        """
         progress = self.progress
         return None if progress is None else lambda done: progress(offset + done)
 
-    def map(self, work: Callable[..., Result], blocks: Iterable[Block], ahead: int = AHEAD) -> Iterator[Result]:
-        """``work(*block)`` of every block, in their order."""
-        waiting = iter(blocks)
-        if self.backend == "serial" or (self.backend == "threads" and self.workers == 1):
-            yield from (work(*block) for block in waiting)
-            return
-        first = list(islice(waiting, 2))
-        if len(first) == 1 and self.backend == "threads":
-            yield work(*first[0])
-        elif first:
-            yield from self._elsewhere(work, first, waiting, ahead)
+    @contextmanager
+    def connected(self) -> Iterator[Execution]:
+        """Open one connection to the dask cluster for several tasks. Other backends need none.
 
-    def _elsewhere(
-        self, work: Callable[..., Result], first: list[Block], waiting: Iterator[Block], ahead: int
-    ) -> Iterator[Result]:
-        """By joblib, a window of blocks at a time: it hands out all that it is given, however slowly it is read."""
+        Without it every call of `map` opens and closes a connection of its own.
+
+        Yields
+        ------
+        Execution
+            The same with a `client`.
+
+        Raises
+        ------
+        ParameterError
+            If dask is not installed, no scheduler answers, or its workers run other versions.
+        """
+        if self.backend != "dask" or self.client is not None:
+            yield self
+            return
+        with _dask_client(self.address, self.workers) as client:
+            yield replace(self, client=client)
+
+    def map(self, work: Callable[..., Result], blocks: Iterable[Block], ahead: int = AHEAD) -> Iterator[Result]:
+        """Compute blocks and yield their results in the order of the blocks.
+
+        Parameters
+        ----------
+        work : callable
+            Called as ``work(*block)``, possibly in another process.
+        blocks : iterable
+            The blocks.
+        ahead : int
+            The number of blocks per worker that may be under way or wait to be read.
+
+        Yields
+        ------
+        object
+            The result of each block.
+        """
+        waiting = iter(blocks)
+        first = list(islice(waiting, 2))
+        in_threads = self.backend == "threads" and self.workers > 1 and len(first) > 1
+        if in_threads or (self.backend in ("processes", "dask") and first):
+            with self.connected() as ready:
+                yield from ready._elsewhere(work, chain(first, waiting), ahead)
+        else:
+            yield from (work(*block) for block in chain(first, waiting))
+
+    def _elsewhere(self, work: Callable[..., Result], waiting: Iterator[Block], ahead: int) -> Iterator[Result]:
+        """Compute blocks with joblib, one window at a time: joblib starts all that it is given at once."""
         from joblib import Parallel, delayed, parallel_config
 
-        options: dict[str, Any] = {"max_nbytes": None} if self.backend != "dask" else {}
-        workers = self.workers
-        if self.backend == "dask":
-            options["client"] = client = _client(self.address, self.workers)
-            workers = max(sum(client.ncores().values()), 1)
+        workers, options = self.workers, dict[str, Any](backend="loky", max_nbytes=None)
+        if self.backend == "threads":
+            options["backend"] = "threading"
+        elif self.backend == "dask":
+            workers, options = max(sum(self.client.ncores().values()), 1), {"backend": "dask", "client": self.client}
         with (
-            parallel_config(backend=_JOBLIB[self.backend], n_jobs=workers, **options),
+            parallel_config(n_jobs=workers, **options),
             Parallel(return_as="generator", batch_size=1) as parallel,
         ):
-            window = [*first, *islice(waiting, ahead * workers - len(first))]
-            while window:
+            while window := list(islice(waiting, ahead * workers)):
                 results = parallel(delayed(work)(*block) for block in window)
                 try:
                     for result in results:  # noqa: UP028 - "yield from" would close them without what follows
                         yield result
                 finally:
-                    with warnings.catch_warnings():  # blocks that nobody waits for any more are no one's mistake
+                    with warnings.catch_warnings():  # joblib warns of blocks that nobody waits for
                         warnings.simplefilter("ignore")
                         results.close()
-                window = list(islice(waiting, ahead * workers))
 
 
 SERIAL = Execution()
 
 
 def cut(total: int, size: int, done: int = 0) -> Iterator[tuple[Block, int]]:
-    """Blocks (first, count) of what is left to do, each with how many are done after it.
+    """Cut the runs that are left into blocks.
+
+    Parameters
+    ----------
+    total : int
+        The number of runs of the task.
+    size : int
+        The number of runs in a block.
+    done : int
+        The number of runs that are done.
+
+    Yields
+    ------
+    tuple
+        A block (first, count), and the number of runs that are done after it.
 
     Examples
     --------
@@ -157,88 +234,69 @@ def accumulate(
     stage: str,
     ahead: int = AHEAD,
 ) -> None:
-    """Add the blocks up, from where an earlier attempt got to; ``blocks(done)`` are those that are left.
+    """Compute blocks and add them up, starting from the checkpoint of an earlier attempt if there is one.
 
-    A checkpoint holds whole blocks: one that is being added when an interruption comes is not part of it.
+    Parameters
+    ----------
+    work : callable
+        Called as ``work(*block)``.
+    blocks : callable
+        ``blocks(done)`` yields the blocks that are left after `done` runs, each with the number done after it.
+    sums : Accumulator
+        The sums.
+    execution : Execution
+        Where blocks are computed and where sums are kept.
+    stage : str
+        The name of this part of the task, for its checkpoint.
+    ahead : int
+        The number of blocks per worker that may be under way or wait to be added.
     """
     checkpoint, progress = execution.checkpoint, execution.progress
     done = begun = 0 if checkpoint is None else checkpoint.restore(stage, sums)
-    ends: deque[int] = deque()
-
-    def handed_out() -> Iterator[Block]:
-        for block, end in blocks(begun):
-            ends.append(end)
-            yield block
-
-    adding = False
+    handed_out, ends = tee(blocks(begun))
+    indices = (block for block, _ in handed_out)
+    whole = True
     try:
-        for result in execution.map(work, handed_out(), ahead):
-            adding = True
-            over = sums.add(result)
-            if over:  # interrupted here, it is added again: sums on disk always want more
+        for result, (_, end) in zip(execution.map(work, indices, ahead), ends, strict=False):
+            whole = False  # an interrupt during `add` must not save half of a block
+            if sums.add(result):
                 return
-            done, adding = ends.popleft(), False
+            done, whole = end, True
             if progress is not None:
                 progress(done)
             if checkpoint is not None:
                 checkpoint.offer(stage, done, sums)
     except KeyboardInterrupt:
-        if checkpoint is not None and not adding and done > begun:
+        if checkpoint is not None and whole and done > begun:
             with suppress(OSError):
                 checkpoint.save(stage, done, sums)
         raise
     if checkpoint is not None and checkpoint.kept.get(stage, done) != done:
-        with suppress(OSError):
-            checkpoint.save(stage, done, sums)  # another stage follows, and may be interrupted
+        with suppress(OSError):  # another stage follows, and may be interrupted
+            checkpoint.save(stage, done, sums)
 
 
-# --- dask -----------------------------------------------------------------------------------------------------------
-
-
-_open: dict[tuple[str | None, int], Any] = {}
-
-
-def _client(address: str | None, workers: int) -> Any:
-    """One client at a time, kept for the next task."""
-    if (address, workers) not in _open:
-        _close()
-        _open[address, workers] = _connected(address, workers)
-    return _open[address, workers]
-
-
-@atexit.register
-def _close() -> None:
-    """The client, and the local cluster that was started for it."""
-    while _open:
-        _, client = _open.popitem()
-        cluster = client.cluster
-        client.close()
-        if cluster is not None:
-            cluster.close()
-
-
-def _connected(address: str | None, workers: int) -> Any:
-    """A client of a running scheduler, or of a local cluster; its workers must run this very code."""
+@contextmanager
+def _dask_client(address: str | None, workers: int) -> Iterator[Any]:
+    """Connect to a scheduler, or start a local cluster. The workers must run the same code as this process."""
     try:
         import distributed
     except ImportError as error:
         raise ParameterError("backend=dask needs dask: pip install 'dpsmc-audit[dask]'") from error
     from dpsmc_audit.runs.provenance import environment
 
-    package: Any = distributed
-    if address is None:
-        cluster = package.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=40)
-        client = package.Client(cluster)
-    else:
+    dask: Any = distributed
+    place: Any = address
+    with ExitStack() as opened:
+        if address is None:
+            options = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 40}
+            place = opened.enter_context(dask.LocalCluster(n_workers=workers, **options))
         try:
-            client = package.Client(address, timeout="10s")
+            client = opened.enter_context(dask.Client(place, timeout="10s"))
         except (OSError, TimeoutError, ValueError) as error:
             raise ParameterError(f"backend.address={address}: no dask scheduler answers there ({error})") from error
-    client.wait_for_workers(1, timeout=30)
-    others = set(client.run(environment).values()) - {environment()}
-    if others:
-        client.close()
-        raise ParameterError(
-            f"backend=dask: workers run other versions: {'; '.join(sorted(others))}, not {environment()}"
-        )
-    return client
+        client.wait_for_workers(1, timeout=30)
+        others = {*client.run(environment).values()} - {environment()}
+        found = "; ".join(sorted(others))
+        require(not others, f"backend=dask: workers run other versions: {found}, not {environment()}")
+        yield client

@@ -1,4 +1,4 @@
-"""Results on disk: written to a temporary name and renamed, so that a file is whole or not there."""
+"""Results on disk. A file is written under a temporary name and then renamed, so it is complete or absent."""
 
 from __future__ import annotations
 
@@ -13,37 +13,100 @@ from dpsmc_audit.errors import ParameterError, regular, require
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["load_results", "near", "read_json", "strict", "write_json", "write_text"]
+__all__ = ["KEPT", "RESULT", "load_results", "near", "read_json", "strict", "write_bytes", "write_json", "write_text"]
 
 RESULT = "result.json"
-"""The last file of a run: where it is, all others are."""
+"""The file that a run writes last."""
+KEPT = ".kept"
+"""The folder of a sweep that holds results of earlier sweeps."""
 
 
 def near(folder: Path) -> Path:
-    """As seen from here, if it is below."""
+    """Shorten a path for messages.
+
+    Parameters
+    ----------
+    folder : Path
+        An absolute path.
+
+    Returns
+    -------
+    Path
+        The path relative to the current folder if it lies below that folder, else the path itself.
+    """
     return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write all of the text or nothing."""
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file completely or not at all.
+
+    Parameters
+    ----------
+    path : Path
+        The file. An existing file is replaced.
+    content : bytes
+        Its new content.
+
+    Raises
+    ------
+    OSError
+        If the content cannot be written. The error names the file.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_bytes(content)
         os.replace(temporary, path)
     except OSError as error:
-        error.filename = error.filename or path.name  # a full disk does not say of which file it speaks
+        error.filename = error.filename or path.name  # the error of a full disk names no file
         raise
     finally:
         temporary.unlink(missing_ok=True)
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text file in UTF-8, completely or not at all; see `write_bytes`.
+
+    Parameters
+    ----------
+    path : Path
+        The file. An existing file is replaced.
+    text : str
+        Its new content.
+    """
+    write_bytes(path, text.encode())
+
+
 def write_json(path: Path, value: dict[str, Any]) -> None:
-    """Strict JSON: nan becomes null and an infinity the word "inf" or "-inf"."""
+    """Write strict JSON, completely or not at all.
+
+    Parameters
+    ----------
+    path : Path
+        The file. An existing file is replaced.
+    value : dict
+        Any JSON object. nan becomes null, infinities become "inf" and "-inf".
+    """
     write_text(path, json.dumps(strict(value), indent=2, allow_nan=False) + "\n")
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A result written by `write_json`."""
+    """Read a JSON object.
+
+    Parameters
+    ----------
+    path : Path
+        A file that `write_json` wrote.
+
+    Returns
+    -------
+    dict
+        Its content.
+
+    Raises
+    ------
+    ParameterError
+        If the file cannot be read or holds anything else.
+    """
     try:
         value = json.loads(regular(path).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -53,7 +116,23 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def strict(value: Any) -> Any:
-    """The same in strict JSON."""
+    """Convert a value to what strict JSON can hold.
+
+    Parameters
+    ----------
+    value
+        Dictionaries, sequences, numbers, text, None, nested to any depth.
+
+    Returns
+    -------
+    object
+        The same value with lists for tuples, None for nan, and "inf" or "-inf" for infinities.
+
+    Examples
+    --------
+    >>> strict({"a": (1, float("nan")), "b": float("-inf")})
+    {'a': [1, None], 'b': '-inf'}
+    """
     if isinstance(value, dict):
         return {key: strict(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -64,7 +143,22 @@ def strict(value: Any) -> Any:
 
 
 def load_results(folder: str | Path) -> pd.DataFrame:
-    """All results below a folder, one row each; parameters and results are columns, intervals stay lists.
+    """Read all results below a folder into one table.
+
+    Parameters
+    ----------
+    folder : str or Path
+        The folder of a run, of a sweep, or of many.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per result. Parameters and results are columns; intervals stay lists.
+
+    Raises
+    ------
+    ParameterError
+        If a result file is damaged.
 
     Examples
     --------
@@ -76,8 +170,10 @@ def load_results(folder: str | Path) -> pd.DataFrame:
     """
     import pandas as pd
 
-    paths = [path for path in sorted(Path(folder).rglob(RESULT)) if ".kept" not in path.parts]
-    results = [read_json(path) for path in paths]
-    for path, result in zip(paths, results, strict=True):
-        require(isinstance(result.get("parameters"), dict), f"{path} holds no result: it has no parameters")
-    return pd.DataFrame([{**result.pop("parameters"), **result} for result in results])
+    rows = []
+    for path in sorted(Path(folder).rglob(RESULT)):
+        if KEPT not in path.parts:
+            result = read_json(path)
+            require(isinstance(result.get("parameters"), dict), f"{path} holds no result: it has no parameters")
+            rows.append({**result.pop("parameters"), **result})
+    return pd.DataFrame(rows)

@@ -1,57 +1,59 @@
-"""Requests that cannot fit into memory are refused before they start."""
+"""Refuse a request before it starts if it cannot fit into memory."""
 
 from __future__ import annotations
 
-import math
-import sys
 from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 from dpsmc_audit.errors import ParameterError
 
 __all__ = ["NoRoomError", "available", "require_room"]
 
 
-_GROUPS = (
-    ("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
-    ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-)
-"""Where version 2 and version 1 of control groups tell the limit of a container, its use, and the cache in it."""
-
-
 class NoRoomError(ParameterError):
-    """More memory would be needed than there is."""
+    """A request needs more memory than there is."""
 
 
 def available() -> float:
-    """Bytes that can still be taken: what the system has left, less where a limit is set for this process."""
-    found = [float(sys.maxsize)]
-    with suppress(OSError, ValueError, IndexError):
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        found += [1024.0 * float(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
-    found += [_left_in_group(*names) for names in _GROUPS]
-    with suppress(ImportError, OSError, ValueError, IndexError):
-        import resource
+    """Find out how much memory this process can still take.
 
-        limit_here, _ = resource.getrlimit(resource.RLIMIT_AS)
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-        if limit_here != resource.RLIM_INFINITY:
-            found.append(float(limit_here - pages * resource.getpagesize()))
-    return max(min(found), 0.0)
-
-
-def _left_in_group(folder: str, limit: str, used: str, cache: str) -> float:
-    """What a control group may still take; caches of files make room when they must."""
-    with suppress(OSError, ValueError):  # "max" is no number: there is no limit
-        group = Path(folder)
-        most, now = (float((group / name).read_text(encoding="ascii")) for name in (limit, used))
-        rows = [line.split() for line in (group / "memory.stat").read_text(encoding="ascii").splitlines()]
-        return most - now + sum(float(value) for name, value in rows if name == cache)
-    return math.inf
+    Returns
+    -------
+    float
+        Bytes: the smallest of what the system, the container and the limit of the process leave.
+    """
+    left = [float(psutil.virtual_memory().available)]
+    for folder, limit, used, cache in (  # of a container: control groups, versions 2 and 1
+        ("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
+        ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    ):
+        with suppress(OSError, ValueError, KeyError):  # "max" is no number: the group has no limit
+            most, now = (float(Path(folder, name).read_text()) for name in (limit, used))
+            rows = dict(line.split() for line in Path(folder, "memory.stat").read_text().splitlines())
+            left.append(most - now + float(rows[cache]))  # the system drops cached files when it needs room
+    process = psutil.Process()
+    if hasattr(process, "rlimit"):  # on Linux
+        most, _ = process.rlimit(psutil.RLIMIT_AS)
+        left += [most - process.memory_info().vms] if most != psutil.RLIM_INFINITY else []
+    return max(min(left), 0.0)
 
 
 def require_room(need: float, what: str) -> None:
-    """Raise `NoRoomError` if there are not `need` bytes left.
+    """Refuse a request that needs more memory than is available.
+
+    Parameters
+    ----------
+    need : float
+        Bytes.
+    what : str
+        The request, as the subject of the message.
+
+    Raises
+    ------
+    NoRoomError
+        If fewer than `need` bytes are available.
 
     Examples
     --------

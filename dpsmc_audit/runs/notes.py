@@ -1,4 +1,4 @@
-"""What a user must hear of, without an end to the run: one line, and the same in the log."""
+"""Print a warning without stopping the run."""
 
 from __future__ import annotations
 
@@ -11,6 +11,14 @@ log = logging.getLogger("dpsmc_audit")
 
 
 def warn(note: str, where: str = "") -> None:
-    """On standard error, begun by the point of a sweep that it concerns."""
+    """Print one line to standard error and to the log.
+
+    Parameters
+    ----------
+    note : str
+        The warning.
+    where : str
+        The point of a sweep that it is about, printed in front of it.
+    """
     log.warning(note)
     print(f"warning: {where}{note}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What made a result: versions, a fingerprint of the code, seed and work; nothing about the machine or its user."""
+"""Record what made a result: versions, a digest of the code, seed and work; nothing about the machine or its user."""
 
 from __future__ import annotations
 
@@ -18,49 +18,78 @@ PACKAGE = Path(__file__).parents[1]
 
 @lru_cache(maxsize=1)
 def code_version() -> str:
-    """A fingerprint of the package's own source: results of different code are never taken for one another's."""
+    """Identify the source code of this package.
+
+    Returns
+    -------
+    str
+        A digest of all its modules. Results of different code have different digests.
+    """
     found = hashlib.sha256()
     for path in sorted(PACKAGE.rglob("*.py")):
         found.update(path.relative_to(PACKAGE).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return found.hexdigest()[:16]
 
 
-@lru_cache(maxsize=1)
 def _commit() -> str | None:
-    """The commit of the checkout that the package lies in; None for an installed one."""
+    """Return the commit of the checkout that holds the package; None for an installed package."""
     root = PACKAGE.parent
     if not (root / ".git").exists() or not (root / "pyproject.toml").exists():
         return None
+    command = ["git", "-C", f"{root}", "rev-parse", "HEAD"]
     try:
-        found = subprocess.run(
-            ["git", "-C", f"{root}", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5.0, check=True
-        )
+        found = subprocess.run(command, capture_output=True, text=True, timeout=5.0, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
     return found.stdout.strip() or None
 
 
-@lru_cache(maxsize=1)
 def environment() -> str:
-    """All code that numbers come from: the package's own and that of its libraries."""
+    """Identify all code that computes numbers.
+
+    Returns
+    -------
+    str
+        The digest of this package and the versions of Python and of the numerical libraries.
+    """
     libraries = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "scipy"))
     return f"dpsmc_audit {code_version()}, {libraries}, python {platform.python_version()}"
 
 
 def provenance(seed: int | None, steps: int | None) -> dict[str, Any]:
-    """For ``result.json``; `steps` are the samples that were simulated."""
-    import numba
-    import numpy
+    """Make the section `provenance` of ``result.json``.
 
+    Parameters
+    ----------
+    seed : int or None
+        The seed of the run. None leaves it out.
+    steps : int or None
+        The number of simulated samples. None leaves it out.
+
+    Returns
+    -------
+    dict
+        Versions, commit and digest of the code, and the seed and the samples if given.
+    """
     from dpsmc_audit import __version__
 
     made: dict[str, Any] = {"version": __version__, "commit": _commit(), "code": code_version()}
-    made |= {"python": platform.python_version(), "numpy": numpy.__version__, "numba": numba.__version__}
-    return made | ({} if seed is None else {"seed": seed}) | ({} if steps is None else {"steps": steps})
+    made |= {"python": platform.python_version(), "numpy": version("numpy"), "numba": version("numba")}
+    return made | {name: value for name, value in (("seed", seed), ("steps", steps)) if value is not None}
 
 
 def digest(value: Any) -> str:
-    """Of any JSON value.
+    """Compute a digest of a JSON value that does not depend on the order of keys.
+
+    Parameters
+    ----------
+    value
+        Any value that strict JSON can hold.
+
+    Returns
+    -------
+    str
+        32 hexadecimal digits.
 
     Examples
     --------
@@ -72,5 +101,18 @@ def digest(value: Any) -> str:
 
 
 def fingerprint(parameters: dict[str, Any], inputs: dict[str, str]) -> str:
-    """Of all that a result depends on: its parameters with the seed, the files it reads, and the code."""
+    """Compute a digest of everything that a result depends on.
+
+    Parameters
+    ----------
+    parameters : dict
+        All parameters of the run, the seed among them.
+    inputs : dict
+        Digests of the files that the run reads.
+
+    Returns
+    -------
+    str
+        The digest. It also covers the `environment`.
+    """
     return digest({"parameters": parameters, "inputs": inputs, "code": environment()})

@@ -1,7 +1,7 @@
-"""Which points of a sweep are there already: complete results of the same parameters, inputs and code.
+"""Find the points of a sweep that have a result already: a complete one, of the same parameters, inputs and code.
 
-A result is written last in its folder and carries a fingerprint of all that it depends on and a digest of its own
-content. What cannot be read, or does not match its digest, is nobody's result.
+A run writes its result last. The result carries a fingerprint of everything that it depends on and a digest of its own
+content. A result that cannot be read or does not match its digest is not used.
 """
 
 from __future__ import annotations
@@ -17,49 +17,58 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from dpsmc_audit.runs.files import RESULT, read_json, strict
+from dpsmc_audit.runs.files import KEPT, RESULT, read_json, strict
 from dpsmc_audit.runs.notes import warn
 from dpsmc_audit.runs.provenance import digest
 from dpsmc_audit.targets import module_file
 
-__all__ = [
-    "KEPT",
-    "clean",
-    "content_of",
-    "files_in",
-    "fingerprint_in",
-    "module_content",
-    "seal",
-    "set_aside",
-    "take_over",
-]
-
-KEPT = ".kept"
-"""Where results of an earlier sweep in the same folder wait for the points that they belong to."""
-BEFORE = "result.before.json"
-"""The result of an older run in the same folder."""
-OURS = re.compile(r"\.point\.json|partial\.json|\.[\w.-]+\.\d+\.tmp")
-"""Notes of an older run, and what a killed one was writing."""
+__all__ = ["clean", "content_of", "files_in", "fingerprint_in", "module_content", "seal", "set_aside", "take_over"]
 
 
 def seal(result: dict[str, Any], fingerprint: str, files: Sequence[str] = ()) -> dict[str, Any]:
-    """The result with its fingerprint, the files that belong to it and the digest of everything in it."""
-    known = {**result["provenance"], "fingerprint": fingerprint, "files": list(files)}
-    made = strict({**result, "provenance": known})
-    made["provenance"]["digest"] = digest(made)
-    return made  # type: ignore[no-any-return]
+    """Add to a result what `fingerprint_in` and `take_over` check.
+
+    Parameters
+    ----------
+    result : dict
+        The content of ``result.json``, with its provenance.
+    fingerprint : str
+        The digest of everything that the result depends on.
+    files : sequence of str
+        The names of the files that belong to the result.
+
+    Returns
+    -------
+    dict
+        The result with these and with a digest of its content, in strict JSON.
+    """
+    sealed = strict({**result, "provenance": {**result["provenance"], "fingerprint": fingerprint, "files": files}})
+    sealed["provenance"]["digest"] = digest(sealed)
+    return sealed  # type: ignore[no-any-return]
 
 
 def fingerprint_in(folder: Path, quietly: bool = False) -> str | None:
-    """Of the complete result in a folder; None if there is none, with a warning if there is something else."""
+    """Read the fingerprint of the complete result in a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of a run.
+    quietly : bool
+        True suppresses the warning about a result that is not complete.
+
+    Returns
+    -------
+    str or None
+        The fingerprint; None if the folder holds no complete result.
+    """
     path = folder / RESULT
     if not os.path.lexists(path):
         return None
     try:
         result = read_json(path)
         provenance = dict(result["provenance"])
-        told = provenance.pop("digest")
-        if told != digest({**result, "provenance": provenance}):
+        if provenance.pop("digest") != digest({**result, "provenance": provenance}):
             raise ValueError("its content was changed")
         found = str(provenance["fingerprint"])
         if found in ("", ".", "..") or Path(found).name != found or len(found) > 64:
@@ -73,29 +82,46 @@ def fingerprint_in(folder: Path, quietly: bool = False) -> str | None:
 
 
 def set_aside(sweep: Path) -> None:
-    """Before a sweep: move the results of its points to where any point can find its own by its fingerprint."""
+    """Before a sweep, move the results of earlier sweeps in its folder to ``.kept/<fingerprint>``.
+
+    Parameters
+    ----------
+    sweep : Path
+        The folder of the sweep.
+    """
     folders = [path for path in sweep.iterdir() if path.is_dir() and path.name != KEPT] if sweep.is_dir() else []
     for folder in sorted(folders):
-        fingerprint = fingerprint_in(folder, quietly=True)  # the point that comes there will say it
-        if fingerprint is None:
-            continue
-        place = sweep / KEPT / fingerprint
-        if fingerprint_in(place, quietly=True) == fingerprint:
-            continue
-        shutil.rmtree(place, ignore_errors=True)  # copied elsewhere before an earlier sweep was killed
-        place.parent.mkdir(exist_ok=True)
-        os.replace(folder, place)
+        fingerprint = fingerprint_in(folder, quietly=True)  # `take_over` warns when a point comes to this folder
+        place = sweep / KEPT / f"{fingerprint}"
+        if fingerprint is not None and fingerprint_in(place, quietly=True) != fingerprint:
+            shutil.rmtree(place, ignore_errors=True)  # a killed sweep may have left half of a move
+            place.parent.mkdir(exist_ok=True)
+            os.replace(folder, place)
 
 
 def take_over(folder: Path, sweep: Path, fingerprint: str) -> bool:
-    """Whether the result of this point is in its folder now, from an earlier sweep, with all files that it names.
+    """Move the result of a point into its folder, if an earlier sweep has left it with all files that it names.
 
-    The result itself is moved last, so that at any moment one of the two places has everything.
+    The result file is moved last, so at any moment one of the two places has everything.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the point.
+    sweep : Path
+        The folder of the sweep.
+    fingerprint : str
+        The digest of everything that the result depends on.
+
+    Returns
+    -------
+    bool
+        Whether the result is now in the folder.
     """
-    if fingerprint_in(folder) == fingerprint and _all_there(folder):
-        return True
     waiting = sweep / KEPT / fingerprint
-    if fingerprint_in(waiting) != fingerprint or not _all_there(waiting):
+    if _complete(folder, fingerprint):
+        return True
+    if not _complete(waiting, fingerprint):
         return False
     clean(folder)
     for path in waiting.iterdir():
@@ -106,12 +132,15 @@ def take_over(folder: Path, sweep: Path, fingerprint: str) -> bool:
     return True
 
 
-def _all_there(folder: Path) -> bool:
+def _complete(folder: Path, fingerprint: str) -> bool:
+    """Tell whether a folder holds the result with this fingerprint and all files that it names."""
+    if fingerprint_in(folder) != fingerprint:
+        return False
     return all((folder / name).exists() for name in read_json(folder / RESULT)["provenance"].get("files", []))
 
 
 def _copy(path: Path, folder: Path) -> None:
-    """A file or a folder, whoever made it; beside one of the same name, such as the log of today."""
+    """Copy a file or a folder; next to a file of the same name, such as the new log, under another name."""
     place = folder / path.name
     if os.path.lexists(place):
         place = folder / f"{path.stem}.before{path.suffix}"
@@ -122,34 +151,71 @@ def _copy(path: Path, folder: Path) -> None:
 
 
 def files_in(folder: Path) -> list[str]:
-    """What a run has written, but for its log."""
-    names = (path.name for path in folder.iterdir() if path.suffix in (".csv", ".png", ".html"))
-    return sorted(names)
+    """List the tables, figures and pages that a run has written.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the run.
+
+    Returns
+    -------
+    list of str
+        Their names, sorted.
+    """
+    return sorted(path.name for path in folder.iterdir() if path.suffix in (".csv", ".png", ".html"))
 
 
 def clean(folder: Path) -> None:
-    """Make room for a new run: what it would seem to have made is removed, a result of ours is put by.
+    """Prepare a folder for a new run.
 
-    Files that we did not make are left alone; so are checkpoints, which know what they are of.
+    An earlier result is renamed to ``result.before.json``, and its page is removed. Notes and temporary files of
+    earlier runs are removed. Checkpoints and files of others stay.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the run.
     """
     if fingerprint_in(folder, quietly=True) is not None:
-        os.replace(folder / RESULT, folder / BEFORE)
+        os.replace(folder / RESULT, folder / "result.before.json")
         (folder / "report.html").unlink(missing_ok=True)
     for path in folder.iterdir():
-        if OURS.fullmatch(path.name):
+        if re.fullmatch(r"\.point\.json|partial\.json|\.[\w.-]+\.\d+\.tmp", path.name):
             path.unlink(missing_ok=True)
 
 
 @lru_cache
 def module_content(target: str) -> str:
-    """A digest of the file of a user's module, as it was when this process first asked: it is imported once."""
+    """Compute a digest of the file of a user's module.
+
+    The digest is that of the first call in this process: Python imports a module once.
+
+    Parameters
+    ----------
+    target : str
+        ``package.module:function``.
+
+    Returns
+    -------
+    str
+        The digest.
+    """
     return content_of(module_file(target))
 
 
 def content_of(path: Path) -> str:
-    """A digest of a file's bytes; of nothing if it cannot be read.
+    """Compute a digest of the bytes of a file.
 
-    What a pipe holds can be read once, by whoever needs it: it is never the same as before.
+    Parameters
+    ----------
+    path : Path
+        A file. A pipe can be read only once, so it is not read here and every call returns another digest.
+
+    Returns
+    -------
+    str
+        The digest; the same for all files that cannot be read.
     """
     if path.exists() and not path.is_file() and not path.is_dir():
         return secrets.token_hex(32)

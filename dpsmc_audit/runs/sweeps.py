@@ -1,8 +1,8 @@
-"""A sweep on disk: what was asked for, and what became of each point.
+"""A sweep on disk: what was asked for, and how each point ended.
 
-The folder of a sweep holds ``.sweep.json``, written when it starts. Each point leaves ``.point.json`` in its own folder
-when it ends. Both carry the sweep's token, so files of an earlier sweep in the same folder are never mistaken for this
-one's. Points may run in other processes or on other machines that share the disk.
+The folder of a sweep holds ``.sweep.json``, written when the sweep starts. Each point writes ``.point.json`` to its own
+folder when it ends. Both carry the token of the sweep, so files of an earlier sweep in the same folder are not mistaken
+for those of this one. Points may run in other processes, or on other machines that share the disk.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Literal
 from filelock import FileLock, Timeout
 
 from dpsmc_audit.errors import ParameterError
-from dpsmc_audit.runs.files import RESULT, near, read_json, write_text
-from dpsmc_audit.runs.resume import KEPT, set_aside
+from dpsmc_audit.runs.files import KEPT, RESULT, near, read_json, write_text
+from dpsmc_audit.runs.resume import set_aside
 
 __all__ = ["Point", "State", "Sweep", "begin", "end", "locked", "running"]
 
@@ -30,7 +30,19 @@ State = Literal["done", "kept", "failed"]
 
 @dataclass(frozen=True)
 class Point:
-    """How a point of a sweep ended: computed, found from an earlier sweep, or failed."""
+    """How a point of a sweep ended.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the point.
+    state : {"done", "kept", "failed"}
+        Computed, taken over from an earlier sweep, or failed.
+    overrides : str
+        The keys that this point changes, with their values.
+    error : str
+        The message of a failed point.
+    """
 
     folder: Path
     state: State
@@ -39,7 +51,7 @@ class Point:
 
     @property
     def result(self) -> Path:
-        """Its result file, which a failed point does not have."""
+        """The result file. A failed point has none."""
         return self.folder / RESULT
 
 
@@ -50,15 +62,15 @@ class Sweep:
     Parameters
     ----------
     folder : Path
-        Where its points and its table go.
+        The folder of its points and its table.
     token : str
-        Tells its notes from those of other sweeps in the same folder.
+        Distinguishes its notes from those of other sweeps in the same folder.
     study : str or None
         The prepared study it belongs to, such as ``table1``.
     given : tuple of str
         The overrides as they were typed.
     points : int
-        How many points were asked for.
+        The number of points that were asked for.
     """
 
     folder: Path
@@ -69,27 +81,61 @@ class Sweep:
 
     @classmethod
     def start(cls, folder: Path, study: str | None, given: tuple[str, ...], points: int) -> Sweep:
-        """Begin a sweep: write what was asked for into its folder."""
+        """Start a sweep: write what was asked for into its folder.
+
+        Parameters
+        ----------
+        folder, study, given, points
+            As for the class.
+
+        Returns
+        -------
+        Sweep
+            The sweep, with a new token.
+        """
         sweep = cls(folder, secrets.token_hex(8), study, given, points)
         write_text(folder / MANIFEST, json.dumps({**asdict(sweep), "folder": ""}) + "\n")
         return sweep
 
     @classmethod
     def read(cls, folder: Path) -> Sweep | None:
-        """The sweep that was last started in a folder; None if there is none."""
+        """Read the sweep that was last started in a folder.
+
+        Parameters
+        ----------
+        folder : Path
+            The folder of the sweep.
+
+        Returns
+        -------
+        Sweep or None
+            None if no sweep was started there.
+        """
         with suppress(ParameterError, KeyError, TypeError):
             said = read_json(folder / MANIFEST)
-            given = tuple(f"{x}" for x in said["given"])
+            given = tuple(f"{override}" for override in said["given"])
             return cls(folder, f"{said['token']}", said["study"], given, int(said["points"]))
         return None
 
     def note(self, folder: Path, state: State, overrides: str, error: str = "") -> None:
-        """Leave word of how a point ended."""
+        """Record how a point ended.
+
+        Parameters
+        ----------
+        folder, state, overrides, error
+            As for `Point`.
+        """
         content = {"sweep": self.token, "state": state, "overrides": overrides, "error": error}
         write_text(folder / POINT, json.dumps(content) + "\n")
 
     def ended(self) -> list[Point]:
-        """The points that have ended, in the order of their folders' names, shorter names first."""
+        """List the points that have ended.
+
+        Returns
+        -------
+        list of Point
+            In the order of their folders' names, shorter names first: 2 comes before 10.
+        """
         return sorted(self._notes(), key=lambda point: (len(str(point.folder)), str(point.folder)))
 
     def _notes(self) -> Iterator[Point]:
@@ -101,12 +147,22 @@ class Sweep:
 
 
 def locked(folder: Path) -> FileLock:
-    """Take the lock that one sweep at a time holds in its folder; the system frees it when the process ends.
+    """Take the lock of a sweep's folder. One sweep at a time holds it; it is free when its process ends.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the sweep. It is made if it does not exist.
+
+    Returns
+    -------
+    FileLock
+        The lock, acquired.
 
     Raises
     ------
     ParameterError
-        If another sweep holds it.
+        If another sweep holds the lock.
     """
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / ".lock", timeout=0)
@@ -117,17 +173,34 @@ def locked(folder: Path) -> FileLock:
     return lock
 
 
+# Hydra makes the callback that begins a sweep, and nobody else can reach it: the command learns of the sweep from here.
 _running: ContextVar[tuple[Sweep, FileLock] | None] = ContextVar("running", default=None)
 
 
 def running() -> Sweep | None:
-    """The sweep that this process has begun and not ended."""
+    """Return the sweep that this process has begun and not ended; None if there is none."""
     found = _running.get()
     return None if found is None else found[0]
 
 
 def begin(folder: Path, study: str | None, given: tuple[str, ...], points: int) -> Sweep:
-    """Lock the folder, put the results of earlier sweeps in it aside, and start."""
+    """Lock the folder, set the results of earlier sweeps aside, and start a sweep.
+
+    Parameters
+    ----------
+    folder, study, given, points
+        As for `Sweep`.
+
+    Returns
+    -------
+    Sweep
+        The sweep; `running` returns it until `end` is called.
+
+    Raises
+    ------
+    ParameterError
+        If another sweep is under way in the folder.
+    """
     lock = locked(folder)
     set_aside(folder)
     sweep = Sweep.start(folder, study, given, points)
@@ -136,7 +209,7 @@ def begin(folder: Path, study: str | None, given: tuple[str, ...], points: int) 
 
 
 def end() -> None:
-    """Free the folder, however the sweep went."""
+    """Release the folder of the running sweep, if there is one."""
     found = _running.get()
     _running.set(None)
     if found is not None:

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.errors import check_entries, require
 from dpsmc_audit.mechanisms import Mechanism
-from dpsmc_audit.runs.execution import SERIAL, Execution, accumulate, cut
+from dpsmc_audit.runs.execution import accumulate, cut
 from dpsmc_audit.sampling import runs as monte_carlo
+from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.sampling.runs import EXCESS, SEQUENCES, derived, walk_arguments
-from dpsmc_audit.sprt import Sprt
+from dpsmc_audit.setting import Adjacent, Setting
 
 if TYPE_CHECKING:
     from dpsmc_audit.runs.checkpoints import Saved
@@ -91,14 +92,13 @@ class _Tables:
     stream: np.uint64
 
     @classmethod
-    def of(
-        cls, test: Sprt, p_phi: float, excess: FloatArray, entries: tuple[int, ...], seed: int, max_steps: int
-    ) -> _Tables:
+    def of(cls, pair: Adjacent, excess: FloatArray, sampling: Sampling) -> _Tables:
         cells, span = 65_536, float(excess[-1] - excess[0])
         scale = cells / span if span > 0.0 else 0.0
         guide = np.searchsorted(excess, excess[0] + np.arange(cells) / scale) if span > 0.0 else np.zeros(1)
-        changed, stream = np.array(entries, np.int64), derived(seed, SEQUENCES)
-        return cls(excess, guide.astype(np.int32), scale, walk_arguments(test, p_phi), max_steps, changed, stream)
+        changed, stream = np.array(pair.entries, np.int64), derived(sampling.seed, SEQUENCES)
+        walk = walk_arguments(pair.setting.test, pair.setting.p_phi)
+        return cls(excess, guide.astype(np.int32), scale, walk, sampling.max_steps, changed, stream)
 
 
 def _block(tables: _Tables, group: int, first: int, count: int) -> tuple[int, IntArray, int, int]:
@@ -133,79 +133,121 @@ class _Total:
         self.sums[:] = sums
 
 
-def pairs_in_a_block(test: Sprt, p_phi: float, top: float, max_steps: int) -> int:
-    """Pairs that make some hundredths of a second of work: each is followed as far as the largest L."""
-    samples = min(test.wald(p_phi, max(top, 0.0)).samples, float(max_steps))
+def pairs_in_a_block(setting: Setting, top: float, max_steps: int) -> int:
+    """Return how many pairs make some hundredths of a second of work: each is followed up to the largest L, `top`."""
+    samples = min(setting.test.wald(setting.p_phi, max(top, 0.0)).samples, float(max_steps))
     return min(max(int(2.0**24 / max(samples, 1.0)), 1), MOST_PAIRS)
 
 
 def pair_sums(
-    test: Sprt,
-    p_phi: float,
+    pair: Adjacent,
     excess: FloatArray,
     pairs: int,
-    entries: tuple[int, ...],
+    sampling: Sampling,
     *,
-    seed: int,
-    max_steps: int,
     groups: int = GROUPS,
-    execution: Execution = SERIAL,
     stage: str = "pairs",
 ) -> PairSums:
-    """Sums of tau over `pairs` pairs for every L in the sorted `excess`; integers, so the order of blocks is no matter.
+    """Add up tau over pairs of sequences, for every L.
+
+    Parameters
+    ----------
+    pair : Adjacent
+        What differs between the members of a pair; its noise is not used.
+    excess : array
+        The values of L, sorted.
+    pairs : int
+        How many pairs of sequences are drawn.
+    sampling : Sampling
+        How they are drawn. The sums are integers, so that the order of blocks does not matter.
+    groups : int
+        Sums of so many groups of pairs are kept apart.
+    stage : str
+        The name of these sums in the checkpoint.
+
+    Returns
+    -------
+    PairSums
+        The sums by group, member and L.
 
     Examples
     --------
-    >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
-    >>> found = pair_sums(test, 0.84, np.array([0.0, 5.0]), pairs=400, entries=(1,), seed=2, max_steps=10**6)
+    >>> from dpsmc_audit import NoNoise, Sprt
+    >>> pair = Adjacent(Setting(Sprt(p=0.73, delta=0.01, alpha=0.01), NoNoise(), 0.84), (1,))
+    >>> found = pair_sums(pair, np.array([0.0, 5.0]), pairs=400, sampling=Sampling(seed=2))
     >>> one, zero = found.means()
     >>> bool(np.all(zero > one))
     True
     """
     require(pairs >= 2, f"pairs must be at least 2, got {pairs}")
-    check_entries(entries, max_steps)
+    check_entries(pair.entries, sampling.max_steps)
     groups = min(groups, pairs)
     edges = np.arange(groups + 1) * pairs // groups
-    sizes, coins = np.diff(edges), int(np.count_nonzero(excess <= test.no_room))
+    sizes, coins = np.diff(edges), int(np.count_nonzero(excess <= pair.setting.test.no_room))
     total = np.empty((groups, 2, excess.size), np.int64)
     total[:, :, :coins] = sizes[:, None, None]  # where a coin decides, after one sample
     if coins == excess.size:
         return PairSums(excess, total, sizes, 0, 0)
-    size = execution.size(pairs_in_a_block(test, p_phi, float(excess[-1]), max_steps))
+    size = sampling.execution.size(pairs_in_a_block(pair.setting, float(excess[-1]), sampling.max_steps))
 
     def blocks(done: int) -> Iterator[tuple[tuple[int, ...], int]]:
         for group in range(groups):
             for block, end in cut(int(edges[group + 1]), size, max(int(edges[group]), done)):
                 yield (group, *block), end
 
-    tables = _Tables.of(test, p_phi, excess[coins:], entries, seed, max_steps)
+    tables = _Tables.of(pair, excess[coins:], sampling)
     found = _Total(groups, excess.size - coins)
-    accumulate(partial(_block, tables), blocks, found, execution, stage)
+    accumulate(partial(_block, tables), blocks, found, sampling.execution, stage)
     total[:, :, coins:] = found.sums
     return PairSums(excess, total, sizes, found.unfinished, found.steps)
 
 
 def pair_times(
-    test: Sprt,
-    p_phi: float,
+    pair: Adjacent,
     excess: FloatArray,
     first: int,
     count: int,
-    entries: tuple[int, ...],
+    sampling: Sampling,
     *,
-    seed: int,
-    max_steps: int,
     bits: tuple[int, int] = (1, 0),
     shift: int = 0,
 ) -> IntArray:
-    """``tau[i, member, j]`` of pairs first, ..., first + count - 1 for a few sorted L, pair by pair.
+    """Draw tau pair by pair, for a few L.
 
-    With ``shift`` not 0 the members are independent sequences, and with equal `bits` they then follow the same law.
+    Parameters
+    ----------
+    pair : Adjacent
+        What differs between the members of a pair; its noise is not used.
+    excess : array
+        The values of L, sorted.
+    first, count : int
+        The numbers of the pairs: first, ..., first + count - 1.
+    sampling : Sampling
+        How they are drawn.
+    bits : pair of int
+        The value of the entries in both members.
+    shift : int
+        If it is not 0, the members are independent sequences; with equal `bits` they then follow the same law.
+
+    Returns
+    -------
+    array
+        ``tau[i, member, j]`` of pair i and the j-th L.
     """
     tau = np.empty((count, 2, excess.size), np.int64)
-    forced, changed = np.array(bits, np.int64), np.array(entries, np.int64)
-    stream = derived(seed, SEQUENCES)
+    forced, changed = np.array(bits, np.int64), np.array(pair.entries, np.int64)
+    stream, test = derived(sampling.seed, SEQUENCES), pair.setting.test
     kernel = cast(Callable[..., None], monte_carlo._pair_times)
-    kernel(stream, first, shift, forced, changed, excess, *walk_arguments(test, p_phi), max_steps, tau)
+    kernel(
+        stream,
+        first,
+        shift,
+        forced,
+        changed,
+        excess,
+        *walk_arguments(test, pair.setting.p_phi),
+        sampling.max_steps,
+        tau,
+    )
     tau[:, :, excess <= test.no_room] = 1
     return tau

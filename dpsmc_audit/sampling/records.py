@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.sampling import runs as monte_carlo
+from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.sampling.runs import SEQUENCES, derived, walk_arguments
+from dpsmc_audit.setting import Adjacent
 from dpsmc_audit.sprt import Sprt
 
 __all__ = ["Records", "draw_records", "records_of"]
@@ -57,35 +59,44 @@ def records_of(test: Sprt, bits: NDArray[np.integer], lowest: float) -> Records:
     return Records(times[new], every.excess[new], every.decision[new], bits.size)
 
 
-def draw_records(
-    test: Sprt,
-    p_phi: float,
-    path: int,
-    entries: tuple[int, ...],
-    bit: int,
-    lowest: float,
-    top: float,
-    *,
-    seed: int,
-    max_steps: int,
-) -> Records:
-    """Records above `lowest`, until one reaches `top`, of random sequence number `path` with its entries set to `bit`.
+def draw_records(pair: Adjacent, path: int, bit: int, lowest: float, top: float, sampling: Sampling) -> Records:
+    """Draw the records of a random sequence whose entries are set.
 
     The same path has the same other samples whatever the bit: two calls make an adjacent pair.
 
+    Parameters
+    ----------
+    pair : Adjacent
+        The entries that are set; its noise is not used.
+    path : int
+        The number of the sequence.
+    bit : int
+        The value of the entries.
+    lowest, top : float
+        Records above `lowest` are kept, until one reaches `top`.
+    sampling : Sampling
+        How the sequence is drawn.
+
+    Returns
+    -------
+    Records
+        The records and the number of samples that were drawn.
+
     Examples
     --------
-    >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
-    >>> one, zero = (draw_records(test, 0.84, 0, (1,), x, 0.0, 5.0, seed=1, max_steps=10**6) for x in (1, 0))
+    >>> from dpsmc_audit import NoNoise, Setting
+    >>> pair = Adjacent(Setting(Sprt(p=0.73, delta=0.01, alpha=0.01), NoNoise(), 0.84), (1,))
+    >>> one, zero = (draw_records(pair, 0, x, 0.0, 5.0, Sampling(seed=1)) for x in (1, 0))
     >>> bool(one.times[0] <= zero.times[0])
     True
     """
-    forced, walk = np.array(entries, np.int64), walk_arguments(test, p_phi)
+    test = pair.setting.test
+    forced, walk = np.array(pair.entries, np.int64), walk_arguments(test, pair.setting.p_phi)
     kernel, size = cast(Callable[..., tuple[int, int]], monte_carlo._records), 1 << 14
     while True:
         times, ones = np.empty(size, np.int64), np.empty(size, np.int64)
-        stream = derived(seed, SEQUENCES)
-        found, samples = kernel(stream, path, forced, bit, lowest, top, *walk, max_steps, times, ones)
+        stream = derived(sampling.seed, SEQUENCES)
+        found, samples = kernel(stream, path, forced, bit, lowest, top, *walk, sampling.max_steps, times, ones)
         if found >= 0:
             return _described(test, times[:found].copy(), ones[:found].copy(), samples)
         size *= 4

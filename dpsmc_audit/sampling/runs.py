@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numba import uint64
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from dpsmc_audit.errors import check_entries, check_probability, require
 from dpsmc_audit.numerics.jit import kernel
 from dpsmc_audit.numerics.sums import convolution
+from dpsmc_audit.sampling.plan import USUAL, Sampling
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 
@@ -594,15 +595,15 @@ def draw_block(
     setting: Setting,
     first: int,
     count: int,
+    sampling: Sampling,
     *,
-    seed: int,
-    max_steps: int,
     kernel: Kernel = "jumps",
     entries: tuple[int, ...] = (),
     bit: int = 1,
 ) -> Runs:
-    """Runs of paths first, ..., first + count - 1, their entries set to `bit`."""
+    """Draw the runs of paths first, ..., first + count - 1, their entries set to `bit`."""
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
+    seed, max_steps = sampling.seed, sampling.max_steps
     runs, walk = Runs(np.empty(count, np.int64), np.empty(count, np.int8)), walk_arguments(test, p_phi)
 
     def walked(paths: IntArray, begun: IntArray, held: IntArray, excess: FloatArray, drawn: Runs) -> None:
@@ -641,15 +642,16 @@ def draw_block(
 
 
 def check_runs(
-    p_phi: float, runs: int, *, seed: int, max_steps: int, kernel: Kernel = "jumps", entries: tuple[int, ...] = ()
+    p_phi: float, runs: int, sampling: Sampling, *, kernel: Kernel = "jumps", entries: tuple[int, ...] = ()
 ) -> None:
-    """What all that draw runs ask of their arguments."""
+    """Raise `ParameterError` for runs that cannot be drawn."""
     check_probability("p_phi", p_phi)
-    check_seed(seed)
+    check_seed(sampling.seed)
     require(runs >= 1, f"runs must be at least 1, got {runs}")
-    require(1 <= max_steps <= MAX_STEPS, f"max_steps must lie in [1, 2^40], got {max_steps}")
+    within = 1 <= sampling.max_steps <= MAX_STEPS
+    require(within, f"max_steps must lie in [1, 2^40], got {sampling.max_steps}")
     require(kernel in ("jumps", "steps"), f"kernel must be jumps or steps, got {kernel}")
-    check_entries(entries, max_steps)
+    check_entries(entries, sampling.max_steps)
 
 
 def block_size_for(setting: Setting, max_steps: int) -> int:
@@ -675,22 +677,41 @@ def sum_of_squares(values: NDArray[np.int64]) -> int:
 def draw_runs(
     setting: Setting,
     runs: int,
+    sampling: Sampling = USUAL,
     *,
-    seed: int = 1,
-    max_steps: int = 10_000_000,
     kernel: Kernel = "jumps",
     entries: tuple[int, ...] = (),
     bit: int = 1,
 ) -> Runs:
-    """(tau, decision) of many independent runs; with `entries`, these samples are all `bit`.
+    """Draw (tau, decision) of many independent runs, in this process.
+
+    Parameters
+    ----------
+    setting : Setting
+        The test with its noise, and the system.
+    runs : int
+        How many runs are drawn.
+    sampling : Sampling
+        The seed and the longest run.
+    kernel : {"jumps", "steps"}
+        Draw several samples at once, or every single one. Both follow the same law.
+    entries : tuple of int
+        These samples are not drawn but set to `bit`.
+    bit : {0, 1}
+        The value of the entries.
+
+    Returns
+    -------
+    Runs
+        Arrays `tau` and `decision` (1: H_null, 0: H_alt, -1: none was made).
 
     Examples
     --------
     >>> from dpsmc_audit.mechanisms import NoNoise
-    >>> drawn = draw_runs(Setting(Sprt(p=0.73, delta=0.01, alpha=0.01), NoNoise(), 0.84), runs=1000, seed=7)
+    >>> setting = Setting(Sprt(p=0.73, delta=0.01, alpha=0.01), NoNoise(), 0.84)
+    >>> drawn = draw_runs(setting, runs=1000, sampling=Sampling(seed=7))
     >>> drawn.tau.shape, set(drawn.decision.tolist())
     ((1000,), {1})
     """
-    check_runs(setting.p_phi, runs, seed=seed, max_steps=max_steps, kernel=kernel, entries=entries)
-    options: dict[str, Any] = {"seed": seed, "max_steps": max_steps, "kernel": kernel, "entries": entries, "bit": bit}
-    return draw_block(setting, 0, runs, **options)
+    check_runs(setting.p_phi, runs, sampling, kernel=kernel, entries=entries)
+    return draw_block(setting, 0, runs, sampling, kernel=kernel, entries=entries, bit=bit)

@@ -1,4 +1,4 @@
-"""Signal temporal logic: formulas read from text, and their truth and robustness on batches of sampled traces.
+"""Signal temporal logic: read formulas from text and evaluate them on batches of sampled traces.
 
 Examples
 --------

@@ -1,4 +1,4 @@
-"""A formula of signal temporal logic and what can be asked of it."""
+"""A formula of signal temporal logic."""
 
 from __future__ import annotations
 
@@ -20,11 +20,16 @@ __all__ = ["Formula", "parse"]
 
 @dataclass(frozen=True, repr=False)
 class Formula:
-    """A formula, made by `parse`; its text parses back to an equal formula.
+    """A formula, made by `parse`. Its text parses back to an equal formula.
 
     Truth and robustness are those at time 0 in discrete time, as `dpsmc_audit.stl.semantics` defines them. Robustness
-    is positive only where the formula is true and negative only where it is false; where it is 0, the truth depends on
+    is positive only where the formula is true and negative only where it is false. Where it is 0, the truth depends on
     whether a comparison is strict.
+
+    Parameters
+    ----------
+    root : Node
+        The syntax tree.
 
     Examples
     --------
@@ -45,22 +50,28 @@ class Formula:
 
     @property
     def signals(self) -> tuple[str, ...]:
-        """Names of the signals it reads, in alphabetical order."""
+        """Names of the signals that the formula reads, in alphabetical order."""
         return tuple(sorted({node.name for node in syntax.walk(self.root) if isinstance(node, syntax.Signal)}))
 
     @property
     def horizon(self) -> float:
-        """Seconds that a trace must last: upper ends of nested intervals add up (lower ends, where the upper is inf).
+        """Seconds that a trace must last: the upper ends of nested intervals, added up.
 
+        Where an upper end is inf, the lower end counts.
+
+        Examples
+        --------
         >>> parse("always[0,2] (x > 1 implies eventually[0,0.5] (x < 0))").horizon
         2.5
         """
-        return _horizon(self.root)
+        return float(syntax.ahead(self.root, lambda interval: interval.reach))
 
     @property
     def window(self) -> tuple[float, float] | None:
-        """The interval of the outermost operator, if that is always or eventually; None otherwise.
+        """The interval of the outermost operator if that is always or eventually, else None.
 
+        Examples
+        --------
         >>> parse("always[0.8,1] (e < 0.05)").window
         (0.8, 1.0)
         """
@@ -70,26 +81,84 @@ class Formula:
         return None
 
     def check(self, traces: Traces) -> None:
-        """Raise `ParameterError` unless the formula can be asked of such traces (a batch of none of them will do)."""
+        """Check that the formula can be evaluated on such traces.
+
+        Parameters
+        ----------
+        traces : Traces
+            A batch. It may hold no traces: only its signals, step and length matter.
+
+        Raises
+        ------
+        ParameterError
+            If a signal is missing, the traces are too short or an interval holds no sample.
+        """
         from dpsmc_audit.stl import semantics
 
         semantics.check(self.root, traces)
 
     def truth(self, traces: Traces) -> NDArray[np.bool_]:
-        """Whether each trace satisfies the formula, an array of shape (traces,)."""
+        """Evaluate whether each trace satisfies the formula.
+
+        Parameters
+        ----------
+        traces : Traces
+            The batch.
+
+        Returns
+        -------
+        ndarray of bool
+            One value for each trace.
+
+        Raises
+        ------
+        ParameterError
+            As for `check`, and if a value that the formula reads is not finite.
+        """
         from dpsmc_audit.stl import semantics
 
         return semantics.evaluate(self.root, traces, quantitative=False) > 0.0
 
     def robustness(self, traces: Traces) -> NDArray[np.float64]:
-        """By how much each trace satisfies the formula (negative: violates it), an array of shape (traces,)."""
+        """Evaluate by how much each trace satisfies the formula. Negative values are violations.
+
+        Parameters
+        ----------
+        traces : Traces
+            The batch.
+
+        Returns
+        -------
+        ndarray of float
+            One value for each trace.
+
+        Raises
+        ------
+        ParameterError
+            As for `truth`.
+        """
         from dpsmc_audit.stl import semantics
 
         return semantics.evaluate(self.root, traces, quantitative=True)
 
 
 def parse(source: str) -> Formula:
-    """Read a formula; `ParameterError` says where it is wrong.
+    """Read a formula.
+
+    Parameters
+    ----------
+    source : str
+        The text. `dpsmc_audit.stl.parser` describes the grammar.
+
+    Returns
+    -------
+    Formula
+        The formula.
+
+    Raises
+    ------
+    ParameterError
+        If the text is not a formula. The message names line and column.
 
     Examples
     --------
@@ -102,11 +171,3 @@ def parse(source: str) -> Formula:
     dpsmc_audit.errors.ParameterError: formula, line 1, column 12: unexpected '1'; expected ','
     """
     return Formula(read(source))
-
-
-def _horizon(node: syntax.Node) -> float:
-    below = max((_horizon(part) for part in node.parts()), default=0.0)
-    match node:
-        case syntax.Always(interval, _) | syntax.Eventually(interval, _) | syntax.Until(_, interval, _):
-            return interval.reach + below
-    return below

@@ -1,10 +1,11 @@
-"""The machine that evaluates a formula: a program of a few operations on registers, jitted, all in this one file.
+"""The jitted machine that evaluates a formula: a few operations on registers.
 
-A register holds a value for every sample of `LANES` traces, samples one after the other and the traces of a sample side
-by side: each step of a recurrence over time is then one vector operation. Registers are reused for all traces, so that
-memory does not grow with them, and every operation is linear in the number of samples.
+A register holds a value for every sample of `LANES` traces. The values of one sample lie side by side, so each step of
+a recurrence over time is one vector operation. All traces use the same registers, so memory does not grow with their
+number. Every operation is linear in the number of samples.
 
-Truth is 1 and -1, robustness any number; for both `or` is the larger value, `and` the smaller, `not` the negative.
+Truth is 1 or -1, robustness any number. For both, `or` is the larger value, `and` the smaller and `not` the negative.
+All jitted functions stay in this file, because Numba's cache does not notice edits in other files.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from dpsmc_audit.numerics.jit import kernel
 __all__ = ["LANES", "Code", "run"]
 
 LANES = 8
+"""Traces that are evaluated at once: one vector register of the widest common processors holds 8 numbers."""
 
 
 class Code(IntEnum):
-    """Operations; a is the register that changes. Samples run from first to last, both included."""
+    """The operations. a is the register that changes. Samples run from first to last, both included."""
 
     LOAD = 0  # a = signal number b, which must be finite
     FILL = 1  # a = constant number b
@@ -43,8 +45,8 @@ class Code(IntEnum):
     LATER = 16  # a = smaller of a and of b as it is begin samples later
 
 
-# Adding 0 keeps the compiler from leaving out the store of an unchanged value, at the price of a branch: 2.5 times as
-# fast. It also makes 0 of -0.
+# Without "+ 0.0" the compiler skips the store of an unchanged value by a branch, which is 2.5 times slower. The
+# addition also turns -0 into 0.
 
 
 @kernel
@@ -62,7 +64,7 @@ def _smaller(a, b):
 
 @kernel
 def _load(signal, trace, x, nothing, first, last):
-    """Turn rows of samples into samples of rows; `nothing` stays 0 as long as all of them are finite."""
+    """Copy rows of samples to samples of rows. `nothing` stays 0 as long as all values are finite."""
     source = signal[trace : trace + LANES]
     for j in range(first, last + 1):
         for k in range(LANES):
@@ -79,7 +81,7 @@ def _check(x, nothing, first, last):
 
 @kernel
 def _culprit(x, first):
-    """Lane and sample of the first value that is not finite."""
+    """Find lane and sample of the first value that is not finite."""
     position = first * LANES
     while np.isfinite(x[position // LANES, position % LANES]):
         position += 1
@@ -88,7 +90,7 @@ def _culprit(x, first):
 
 @kernel
 def _alone(code, x):
-    """Operations on single values."""
+    """Apply an operation to single values."""
     if code == Code.NEGATIVE:
         for k in range(x.size):
             x[k] = -x[k]
@@ -108,7 +110,7 @@ def _alone(code, x):
 
 @partial(kernel, error_model="numpy")
 def _pairs(code, x, y):
-    """Operations on pairs of values."""
+    """Apply an operation to pairs of values."""
     if code == Code.ADD:
         for k in range(x.size):
             x[k] += y[k]
@@ -140,10 +142,10 @@ def _larger_rows(out, x, y):
 
 @kernel
 def _slide(x, rest, first, last, begin, end, final):
-    """Sample i becomes the largest of the samples i + begin to i + end, as far as `final`; -inf if none is left.
+    """Replace sample i by the largest of the samples i + begin to i + end, up to `final`. No sample gives -inf.
 
-    Van Herk's way: cut the samples into blocks of the window's length. A window is the rest of the block that it begins
-    in and the start of the next one; the maxima of all rests, and those of all starts, take one pass.
+    This is van Herk's algorithm. It cuts the samples into blocks of the window's length. A window is the rest of the
+    block in which it begins, and the start of the next block. One pass computes the maxima of all rests and starts.
     """
     base = first + begin
     width = min(end - begin + 1, final - base + 1)
@@ -156,7 +158,7 @@ def _slide(x, rest, first, last, begin, end, final):
             break
         for j in range(block + 1, stop + 1):
             _larger_rows(x[j], x[j], x[j - 1])
-    block = base if first == last else final - (final - base) % width  # windows from here on reach no next block
+    block = base if first == last else final - (final - base) % width  # windows from here on end in their own block
     inside, within = min(last, block - begin - 1), min(last, final - begin)
     for i in range(first, inside + 1):
         _larger_rows(x[i], rest[i + begin], x[min(i + begin + width - 1, final)])
@@ -166,7 +168,7 @@ def _slide(x, rest, first, last, begin, end, final):
 
 @kernel
 def _until(left, right, out, first, last):
-    """Right at some sample and left at all before it, from each sample on; left is not read at the last one."""
+    """Evaluate until without bounds from each sample on. `left` is not read at the last sample."""
     out[last] = right[last]
     for j in range(last - 1, first - 1, -1):
         x, y, after, own = left[j], right[j], out[j + 1], out[j]
@@ -176,10 +178,25 @@ def _until(left, right, out, first, last):
 
 @kernel
 def run(program, constants, signals, registers, result):
-    """Run the program on all traces of ``signals[number, trace, sample]``; its result is register 0 at sample 0.
+    """Run a program on all traces. The result is register 0 at sample 0.
 
-    The number of traces is a multiple of `LANES`. Returns operation, trace and sample of the first value that is not
-    finite, or -1 three times.
+    Parameters
+    ----------
+    program : ndarray of int, shape (operations, 8)
+        Operation, registers a and b, first and last sample, begin, end and final of the window.
+    constants : ndarray of float
+        The numbers that FILL uses.
+    signals : ndarray of float, shape (signals, traces, samples)
+        The number of traces is a multiple of `LANES`.
+    registers : ndarray of float, shape (registers + 1, samples, LANES)
+        Memory to work in.
+    result : ndarray of float, shape (traces,)
+        Where the results go.
+
+    Returns
+    -------
+    tuple of int
+        Operation, trace and sample of the first value that is not finite, or -1 three times.
     """
     rest, nothing = registers[-1], np.zeros(LANES)
     flat = registers.reshape(registers.shape[0], registers.shape[1] * LANES)

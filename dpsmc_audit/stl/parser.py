@@ -1,20 +1,20 @@
-"""From text to syntax: the grammar, read by an LALR parser, and errors that say where and what was expected.
+"""Read a formula from text with an LALR parser. Errors say where the text is wrong and what was expected.
 
-From the loosest to the tightest::
+The operators, from the loosest to the tightest::
 
     implies  ->          groups to the right: a implies b implies c is a implies (b implies c)
     or  |  ||
     and  &  &&
     until[a,b]           groups to the right
     not  !  always[a,b]  eventually[a,b]
-    < <= > >= == !=      between terms, one sign to a predicate
+    < <= > >= == !=      between terms, one sign in a predicate
     + -                  group to the left
     * /                  group to the left
     - (in front)
 
-So ``always[0,1] x > 0 and y > 0`` is ``(always[0,1] (x > 0)) and y > 0``. ``globally`` is always, ``finally`` is
-eventually. ``G[a,b]``, ``F[a,b]`` and ``U[a,b]`` stand for the three temporal operators only with an interval right
-after the letter; everywhere else F, G and U are names of signals, which nothing in brackets can follow.
+So ``always[0,1] x > 0 and y > 0`` is ``(always[0,1] (x > 0)) and y > 0``. ``globally`` means always and ``finally``
+means eventually. ``G[a,b]``, ``F[a,b]`` and ``U[a,b]`` are the three temporal operators, but only if an interval
+follows the letter. Everywhere else F, G and U are names of signals.
 """
 
 from __future__ import annotations
@@ -105,11 +105,27 @@ _HINTS = (
     ({"RSQB"}, "']'"),
     ({"$END"}, "the end"),
 )
-"""Sets of symbols that are expected together, and how to call them; the first that fit explain the most."""
+"""Sets of symbols that are expected together, and their names. The larger sets come first."""
 
 
 def read(text: str) -> Node:
-    """Parse a formula; `ParameterError` with line and column if it is none."""
+    """Parse a formula.
+
+    Parameters
+    ----------
+    text : str
+        The formula.
+
+    Returns
+    -------
+    Node
+        Its syntax tree.
+
+    Raises
+    ------
+    ParameterError
+        If the text is not a formula. The message names line and column.
+    """
     from lark.exceptions import UnexpectedInput
 
     require(isinstance(text, str), f"a formula must be text, got {text!r}")
@@ -120,7 +136,7 @@ def read(text: str) -> Node:
 
 
 def _explained(error: UnexpectedInput, text: str) -> str:
-    """Where the text stops being a formula, what stands there, and what could."""
+    """Say where the text stops being a formula, what stands there, and what was expected."""
     end = len(text.rstrip())
     position = end if error.pos_in_stream is None else min(error.pos_in_stream, end)
     before = text[:position]
@@ -134,7 +150,7 @@ def _explained(error: UnexpectedInput, text: str) -> str:
 
 
 def _expected(before: str) -> str:
-    """What may follow a text that is the beginning of a formula."""
+    """List what may follow the beginning of a formula."""
     state = _parser().parse_interactive(before)
     state.exhaust_lexer()
     symbols, hints = set(state.accepts()), []  # type: ignore[no-untyped-call]
@@ -153,7 +169,7 @@ def _parser() -> Lark:
 
 
 def _builder() -> Any:
-    """Rules to nodes, while parsing: no tree in between, so no recursion over one."""
+    """Make nodes while parsing. Without a parse tree, deep formulas need no recursion here."""
     from lark import Transformer, v_args
 
     @v_args(inline=True)
@@ -207,7 +223,7 @@ def _builder() -> Any:
 
 @contextmanager
 def _located(token: Token) -> Iterator[None]:
-    """Errors of values say where in the text the value stands."""
+    """Add the position of a token to the errors of its value."""
     try:
         yield
     except ParameterError as error:

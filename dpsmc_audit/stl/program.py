@@ -1,4 +1,4 @@
-"""From a formula to the operations that evaluate it at time 0, each on the samples that matter and no others."""
+"""Translate a formula into the operations that evaluate it at time 0, each on the samples that matter."""
 
 from __future__ import annotations
 
@@ -6,70 +6,73 @@ import math
 from dataclasses import dataclass, field
 
 from dpsmc_audit.errors import require
+from dpsmc_audit.stl import syntax
 from dpsmc_audit.stl.kernels import Code
-from dpsmc_audit.stl.syntax import (
-    Always,
-    And,
-    Arithmetic,
-    Call,
-    Constant,
-    Eventually,
-    Implies,
-    Interval,
-    Negative,
-    Node,
-    Not,
-    Number,
-    Or,
-    Predicate,
-    Signal,
-    Until,
-)
+from dpsmc_audit.stl.syntax import Interval, Node
 
 __all__ = ["Program", "samples"]
 
 Span = tuple[int, int]
 Window = tuple[int, int, int]
 
-_ROUNDING = 1e-9
-_LONGEST = 2.0**53
-
 _ARITHMETIC = {"+": Code.ADD, "-": Code.SUBTRACT, "*": Code.MULTIPLY, "/": Code.DIVIDE}
 _FUNCTIONS = {"abs": Code.ABSOLUTE, "sqrt": Code.ROOT, "min": Code.SMALLER, "max": Code.LARGER}
-_ALWAYS_FINITE = {Code.ABSOLUTE, Code.SMALLER, Code.LARGER}
-_REVERSED = {"<", "<="}
-_MARGINS: dict[str, tuple[tuple[Code, ...], Code]] = {
-    ">": ((), Code.POSITIVE),
-    ">=": ((), Code.NOT_NEGATIVE),
-    "<": ((), Code.POSITIVE),
-    "<=": ((), Code.NOT_NEGATIVE),
-    "==": ((Code.ABSOLUTE, Code.NEGATIVE), Code.NOT_NEGATIVE),
-    "!=": ((Code.ABSOLUTE,), Code.POSITIVE),
-}
-"""From left minus right (right minus left, if reversed) to robustness, and from there to truth: two floating-point
-numbers have the difference 0 only if they are equal (IEEE 754), so nothing is lost on the way."""
+_MARGINS = {"==": (Code.ABSOLUTE, Code.NEGATIVE), "!=": (Code.ABSOLUTE,)}
+"""From the difference of two sides to robustness. Truth is the sign of robustness: two floating-point numbers have the
+difference 0 only if they are equal (IEEE 754)."""
 
 
 def samples(interval: Interval, step: float) -> tuple[int, int | None]:
-    """First and last sample of an interval, counted from now; None for the end of the trace.
+    """Find the first and the last sample of an interval.
 
+    Parameters
+    ----------
+    interval : Interval
+        The interval.
+    step : float
+        Seconds between two samples.
+
+    Returns
+    -------
+    first : int
+        Counted from now.
+    last : int or None
+        None for the end of the trace.
+
+    Raises
+    ------
+    ParameterError
+        If the interval holds no sample.
+
+    Examples
+    --------
     >>> samples(Interval(0.8, 1.0), 0.001)
     (800, 1000)
     """
-    first = math.ceil(min(interval.begin / step, _LONGEST) * (1.0 - _ROUNDING))
+    rounding, longest = 1e-9, 2.0**53  # 0.3 / 0.1 is below 3; larger floats are not exact integers
+    first = math.ceil(min(interval.begin / step, longest) * (1.0 - rounding))
     if math.isinf(interval.end):
         return first, None
-    last = math.floor(min(interval.end / step, _LONGEST) * (1.0 + _ROUNDING))
+    last = math.floor(min(interval.end / step, longest) * (1.0 + rounding))
     require(first <= last, f"the interval {interval} holds no sample: samples are {step:g} s apart")
     return first, last
 
 
 @dataclass
 class Program:
-    """Operations for `dpsmc_audit.stl.kernels.run`, and the node that each is made from.
+    """Operations for `dpsmc_audit.stl.kernels.run`, and the node that each comes from.
 
-    Registers are used as a stack: the value of a node goes to the register that it is told, its operands' values to
-    that one and those above.
+    Registers form a stack. The value of a node goes to a given register. The values of its operands go to that register
+    and those above.
+
+    Parameters
+    ----------
+    step : float
+        Seconds between two samples.
+    points : int
+        Number of samples of a trace.
+    quantitative : bool
+        Compute robustness, not truth.
     """
 
     step: float
@@ -84,124 +87,115 @@ class Program:
 
     @property
     def read(self) -> Span:
-        """Samples of signals that are read: from the first to before the second."""
+        """The samples of signals that are read: the first one, and the one after the last."""
         spans = [(first, last + 1) for code, _, _, first, last, *_ in self.operations if code == Code.LOAD]
         return min((begin for begin, _ in spans), default=0), max((end for _, end in spans), default=0)
 
-    def emit(self, node: Node, code: Code, a: int, b: int, span: Span, window: Window = (0, 0, 0)) -> None:
-        """Add an operation on register a with b at the samples of a span, its first and its last one."""
+    def build(self, node: Node, a: int, span: Span) -> None:  # noqa: PLR0912  # one case for each kind of node
+        """Add the operations that leave the value of a node in register a.
+
+        Parameters
+        ----------
+        node : Node
+            A formula or a term.
+        a : int
+            The register.
+        span : tuple of int
+            The first and the last sample at which the value is needed.
+        """
+        match node:
+            case syntax.Number(value):
+                self._fill(node, value, a, span)
+            case syntax.Constant(value):
+                self._fill(node, math.inf if value else -math.inf, a, span)
+            case syntax.Signal(name):
+                if name not in self.signals:
+                    self.signals.append(name)
+                self._emit(node, Code.LOAD, a, self.signals.index(name), span)
+            case syntax.Negative(operand) | syntax.Not(operand):
+                self.build(operand, a, span)
+                self._emit(node, Code.NEGATIVE, a, a, span)
+            case syntax.Arithmetic(sign, left, right):
+                self._join(node, _ARITHMETIC[sign], (left, right), a, span)
+                self._emit(node, Code.CHECK, a, a, span)
+            case syntax.Call(function, arguments):
+                self._join(node, _FUNCTIONS[function], arguments, a, span)
+                if function == "sqrt":
+                    self._emit(node, Code.CHECK, a, a, span)
+            case syntax.And(operands):
+                self._join(node, Code.SMALLER, operands, a, span)
+            case syntax.Or(operands):
+                self._join(node, Code.LARGER, operands, a, span)
+            case syntax.Implies(left, right):
+                self._join(node, Code.LARGER, (syntax.Not(left), right), a, span)
+            case syntax.Predicate():
+                self._predicate(node, a, span)
+            case syntax.Eventually() | syntax.Always():
+                window = self._window(node.interval, span)
+                inner = (span[0] + window[0], window[2])
+                self.build(node.operand, a, inner)
+                if isinstance(node, syntax.Eventually):
+                    self._emit(node, Code.SLIDE, a, a, span, window)
+                else:
+                    self._always(node, a, inner, span, window)
+            case syntax.Until():
+                self._until(node, a, span)
+
+    def _emit(self, node: Node, code: Code, a: int, b: int, span: Span, window: Window = (0, 0, 0)) -> None:
+        """Add an operation on registers a and b at the samples of a span."""
         self.operations.append((code, a, b, *span, *window))
         self.nodes.append(node)
         self.registers = max(self.registers, a + 3 if code is Code.UNTIL else a + 1)
         self.samples = max(self.samples, span[1] + 1)
 
-    def build(self, node: Node, a: int, span: Span) -> None:
-        """Operations that leave the value of a formula in register a."""
-        match node:
-            case Constant(value):
-                self.fill(node, math.inf if value else -math.inf, a, span)
-            case Predicate():
-                self.predicate(node, a, span)
-            case Not(operand):
-                self.build(operand, a, span)
-                self.emit(node, Code.NEGATIVE, a, a, span)
-            case And(operands):
-                self.join(node, Code.SMALLER, operands, a, span)
-            case Or(operands):
-                self.join(node, Code.LARGER, operands, a, span)
-            case Implies(left, right):
-                self.build(left, a, span)
-                self.emit(node, Code.NEGATIVE, a, a, span)
-                self.build(right, a + 1, span)
-                self.emit(node, Code.LARGER, a, a + 1, span)
-            case Eventually() | Always():
-                self.temporal(node, a, span)
-            case Until():
-                self.until(node, a, span)
+    def _fill(self, node: Node, value: float, a: int, span: Span) -> None:
+        self.constants.append(value)
+        self._emit(node, Code.FILL, a, len(self.constants) - 1, span)
 
-    def join(self, node: Node, code: Code, operands: tuple[Node, ...], a: int, span: Span) -> None:
+    def _join(self, node: Node, code: Code, operands: tuple[Node, ...], a: int, span: Span) -> None:
+        """Apply an operation of one operand, or one of two operands from left to right."""
         self.build(operands[0], a, span)
+        if len(operands) == 1:
+            self._emit(node, code, a, a, span)
         for operand in operands[1:]:
             self.build(operand, a + 1, span)
-            self.emit(node, code, a, a + 1, span)
+            self._emit(node, code, a, a + 1, span)
 
-    # --- temporal operators ---
+    def _predicate(self, node: syntax.Predicate, a: int, span: Span) -> None:
+        sides = (node.right, node.left) if node.sign in ("<", "<=") else (node.left, node.right)
+        self._join(node, Code.SUBTRACT, sides, a, span)
+        for code in _MARGINS.get(node.sign, ()):
+            self._emit(node, code, a, a, span)
+        if not self.quantitative:
+            truth = Code.NOT_NEGATIVE if node.sign in (">=", "<=", "==") else Code.POSITIVE
+            self._emit(node, truth, a, a, span)
 
-    def window(self, interval: Interval, span: Span) -> Window:
+    def _window(self, interval: Interval, span: Span) -> Window:
         """First and last sample of an interval, seen from now, and the last one that exists for the span's last."""
         begin, last = samples(interval, self.step)
         end = self.points if last is None else last
         return begin, end, min(span[1] + end, self.points - 1)
 
-    def temporal(self, node: Eventually | Always, a: int, span: Span) -> None:
-        begin, end, final = self.window(node.interval, span)
-        inner = (span[0] + begin, final)
-        self.build(node.operand, a, inner)
-        if isinstance(node, Eventually):
-            self.emit(node, Code.SLIDE, a, a, span, (begin, end, final))
-        else:
-            self.always(node, a, inner, span, (begin, end, final))
+    def _always(self, node: Node, a: int, inner: Span, span: Span, window: Window) -> None:
+        self._emit(node, Code.NEGATIVE, a, a, inner)
+        self._emit(node, Code.SLIDE, a, a, span, window)
+        self._emit(node, Code.NEGATIVE, a, a, span)
 
-    def always(self, node: Node, a: int, inner: Span, span: Span, window: Window) -> None:
-        self.emit(node, Code.NEGATIVE, a, a, inner)
-        self.emit(node, Code.SLIDE, a, a, span, window)
-        self.emit(node, Code.NEGATIVE, a, a, span)
-
-    def until(self, node: Until, a: int, span: Span) -> None:
-        """As `dpsmc_audit.stl.semantics` takes it apart: left in a, right in a + 1, until without bounds in a + 2."""
+    def _until(self, node: syntax.Until, a: int, span: Span) -> None:
+        """Decompose until as `semantics` describes: left in a, right in a + 1, until without bounds in a + 2."""
         first, last = span
-        begin, end, final = self.window(node.interval, span)
-        if final == first:  # the right side at the present sample, which asks nothing of the left
-            return self.build(node.right, a, span)
+        begin, end, final = self._window(node.interval, span)
+        if final == first:  # only the right side at the present sample matters
+            self.build(node.right, a, span)
+            return
         self.build(node.left, a, (first, final - 1))
         self.build(node.right, a + 1, (first + begin, final))
-        self.emit(node, Code.UNTIL, a, a + 1, (first + begin, final))
+        self._emit(node, Code.UNTIL, a, a + 1, (first + begin, final))
         if begin > 0:
             before = min(last + begin, final) - 1
-            self.always(node, a, (first, before), span, (0, begin - 1, before))
+            self._always(node, a, (first, before), span, (0, begin - 1, before))
         else:
-            self.fill(node, math.inf, a, span)
-        self.emit(node, Code.SLIDE, a + 1, a + 1, span, (begin, end, final))
-        self.emit(node, Code.SMALLER, a, a + 1, span)
-        return self.emit(node, Code.LATER, a, a + 2, (first, min(last, final - begin)), (begin, 0, 0))
-
-    # --- terms and predicates ---
-
-    def predicate(self, node: Predicate, a: int, span: Span) -> None:
-        sides = (node.right, node.left) if node.sign in _REVERSED else (node.left, node.right)
-        self.term(sides[0], a, span)
-        self.term(sides[1], a + 1, span)
-        margin, truth = _MARGINS[node.sign]
-        self.emit(node, Code.SUBTRACT, a, a + 1, span)
-        for code in margin if self.quantitative else (*margin, truth):
-            self.emit(node, code, a, a, span)
-
-    def term(self, node: Node, a: int, span: Span) -> None:
-        match node:
-            case Number(value):
-                self.fill(node, value, a, span)
-            case Signal(name):
-                if name not in self.signals:
-                    self.signals.append(name)
-                self.emit(node, Code.LOAD, a, self.signals.index(name), span)
-            case Negative(operand):
-                self.term(operand, a, span)
-                self.emit(node, Code.NEGATIVE, a, a, span)
-            case Arithmetic(sign, left, right):
-                self.operation(node, _ARITHMETIC[sign], (left, right), a, span)
-            case Call(function, arguments):
-                self.operation(node, _FUNCTIONS[function], arguments, a, span)
-
-    def operation(self, node: Node, code: Code, arguments: tuple[Node, ...], a: int, span: Span) -> None:
-        self.term(arguments[0], a, span)
-        if len(arguments) == 1:
-            self.emit(node, code, a, a, span)
-        for argument in arguments[1:]:
-            self.term(argument, a + 1, span)
-            self.emit(node, code, a, a + 1, span)
-        if code not in _ALWAYS_FINITE:
-            self.emit(node, Code.CHECK, a, a, span)
-
-    def fill(self, node: Node, value: float, a: int, span: Span) -> None:
-        self.constants.append(value)
-        self.emit(node, Code.FILL, a, len(self.constants) - 1, span)
+            self._fill(node, math.inf, a, span)
+        self._emit(node, Code.SLIDE, a + 1, a + 1, span, (begin, end, final))
+        self._emit(node, Code.SMALLER, a, a + 1, span)
+        self._emit(node, Code.LATER, a, a + 2, (first, min(last, final - begin)), (begin, 0, 0))

@@ -1,51 +1,45 @@
-"""What a formula is made of: terms (numbers and signals), predicates over them, Boolean and temporal operators.
+"""The parts of a formula: terms (numbers and signals), predicates, Boolean operators and temporal operators.
 
-Nodes are plain data: `parser` reads them from text, `writer` writes them, `semantics` gives them their meaning.
+Nodes are plain data. `parser` reads them from text, `writer` writes them as text, `semantics` evaluates them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 
 from dpsmc_audit.errors import require
 
-__all__ = [
-    "DEEPEST",
-    "WHOLE",
-    "Always",
-    "And",
-    "Arithmetic",
-    "Call",
-    "Constant",
-    "Eventually",
-    "Implies",
-    "Interval",
-    "Negative",
-    "Node",
-    "Not",
-    "Number",
-    "Or",
-    "Predicate",
-    "Signal",
-    "Until",
-    "number_text",
-    "walk",
-]
-
 DEEPEST = 100
-"""Levels of nesting that a formula may have: few enough for recursion, more than a person writes."""
+"""Largest depth of a formula. Evaluation is recursive, and Python limits recursion."""
 
 
 def number_text(value: float) -> str:
-    """The shortest text that reads back as the same number; whole numbers without a point."""
+    """Write a number so that it reads back as the same number.
+
+    Parameters
+    ----------
+    value : float
+        The number.
+
+    Returns
+    -------
+    str
+        The shortest such text. Whole numbers have no decimal point.
+    """
     return repr(value).removesuffix(".0")
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Seconds from now, both ends included; an end of inf is the end of the trace."""
+    """A time interval, counted from now.
+
+    Parameters
+    ----------
+    begin, end : float
+        The two ends in seconds. Both belong to the interval. An end of inf is the end of the trace.
+    """
 
     begin: float
     end: float
@@ -59,7 +53,7 @@ class Interval:
 
     @property
     def reach(self) -> float:
-        """How much of the future the interval needs at least: up to its end, or its begin if it has no end."""
+        """Seconds that a trace must last: the end, or the begin if the end is inf."""
         return self.begin if math.isinf(self.end) else self.end
 
 
@@ -77,19 +71,47 @@ class Node:
         object.__setattr__(self, "depth", depth)
 
     def parts(self) -> Iterator[Node]:
-        """The nodes right below this one, from left to right."""
+        """Yield the nodes directly below this one, from left to right."""
         for field in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
             value = getattr(self, field.name)
-            for part in value if isinstance(value, tuple) else (value,):
-                if isinstance(part, Node):
-                    yield part
+            yield from (part for part in (value if isinstance(value, tuple) else (value,)) if isinstance(part, Node))
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """The node and all nodes below it."""
+    """Yield the node and all nodes below it.
+
+    Parameters
+    ----------
+    node : Node
+        Where to start.
+
+    Yields
+    ------
+    Node
+        Each node, before the nodes below it.
+    """
     yield node
     for part in node.parts():
         yield from walk(part)
+
+
+def ahead(node: Node, reach: Callable[[Interval], float]) -> float:
+    """Compute how far into the future a formula looks.
+
+    Parameters
+    ----------
+    node : Node
+        The formula.
+    reach : callable
+        How far one interval looks, in any unit.
+
+    Returns
+    -------
+    float
+        The largest sum of reaches over nested temporal operators.
+    """
+    below = max((ahead(part, reach) for part in node.parts()), default=0)
+    return below + reach(node.interval) if isinstance(node, (Always, Eventually, Until)) else below
 
 
 # --- terms ----------------------------------------------------------------------------------------------------------
@@ -97,7 +119,7 @@ def walk(node: Node) -> Iterator[Node]:
 
 @dataclass(frozen=True)
 class Number(Node):
-    """A number from 0 on; negative ones are a `Negative` of it."""
+    """A number, not negative. A negative number is a `Negative` of a `Number`."""
 
     value: float
 
@@ -108,11 +130,15 @@ class Number(Node):
 
 @dataclass(frozen=True)
 class Signal(Node):
+    """The value of a signal."""
+
     name: str
 
 
 @dataclass(frozen=True)
 class Negative(Node):
+    """Minus a term."""
+
     operand: Node
 
 
@@ -138,6 +164,8 @@ class Call(Node):
 
 @dataclass(frozen=True)
 class Constant(Node):
+    """true or false."""
+
     value: bool
 
 
@@ -152,39 +180,53 @@ class Predicate(Node):
 
 @dataclass(frozen=True)
 class Not(Node):
+    """The negation of a formula."""
+
     operand: Node
 
 
 @dataclass(frozen=True)
 class And(Node):
+    """The conjunction of two or more formulas."""
+
     operands: tuple[Node, ...]
 
 
 @dataclass(frozen=True)
 class Or(Node):
+    """The disjunction of two or more formulas."""
+
     operands: tuple[Node, ...]
 
 
 @dataclass(frozen=True)
 class Implies(Node):
+    """``left implies right``."""
+
     left: Node
     right: Node
 
 
 @dataclass(frozen=True)
 class Eventually(Node):
+    """The operand holds at some sample of the interval."""
+
     interval: Interval
     operand: Node
 
 
 @dataclass(frozen=True)
 class Always(Node):
+    """The operand holds at every sample of the interval."""
+
     interval: Interval
     operand: Node
 
 
 @dataclass(frozen=True)
 class Until(Node):
+    """`right` holds at some sample of the interval, and `left` at every sample before it."""
+
     left: Node
     interval: Interval
     right: Node

@@ -15,7 +15,19 @@ __all__ = ["Traces"]
 
 @dataclass(frozen=True, eq=False)
 class Traces:
-    """``signals[name][i, j]`` is the value of a signal of trace i at time ``j * step`` seconds.
+    """Traces of equal length, sampled at equal distances.
+
+    Parameters
+    ----------
+    step : float
+        Seconds between two samples.
+    signals : mapping of str to ndarray
+        ``signals[name][i, j]`` is the value of a signal of trace i at time ``j * step``. All arrays have one shape.
+
+    Raises
+    ------
+    ParameterError
+        If the step is not positive or the shapes do not fit together.
 
     Examples
     --------
@@ -31,20 +43,20 @@ class Traces:
         require(0.0 < self.step < np.inf, f"the sampling step must be positive, got {self.step}")
         shapes = {signal.shape for signal in self.signals.values()}
         require(len(shapes) == 1, f"signals must share one shape (traces, points), got {sorted(shapes)}")
-        shape = next(iter(shapes))
+        (shape,) = shapes
         require(len(shape) == 2 and shape[1] >= 1, f"signals must have the shape (traces, points), got {shape}")
 
     @property
     def count(self) -> int:
-        """How many traces."""
-        return int(next(iter(self.signals.values())).shape[0])
+        """The number of traces."""
+        return len(next(iter(self.signals.values())))
 
     @property
     def points(self) -> int:
-        """Samples of each trace."""
+        """The number of samples of each trace."""
         return int(next(iter(self.signals.values())).shape[1])
 
     @property
     def duration(self) -> float:
-        """Time of the last point."""
+        """The time of the last sample."""
         return (self.points - 1) * self.step

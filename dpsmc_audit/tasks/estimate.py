@@ -1,4 +1,4 @@
-"""p_phi of a model and its specification, from samples."""
+"""Estimate p_phi of a model and its specification from samples."""
 
 from __future__ import annotations
 
@@ -13,43 +13,68 @@ from dpsmc_audit.errors import ParameterError, require
 from dpsmc_audit.evidence.intervals import Interval, check_confidence, clopper_pearson
 from dpsmc_audit.models.sources import Batch, Source
 from dpsmc_audit.sampling.runs import derived
-from dpsmc_audit.stl.traces import Traces
 
 __all__ = ["Estimate", "Examples", "estimate"]
 
 _SAMPLES = 40
-"""Purpose of the stream of samples: no other task draws the same ones."""
-_SHOWN = 6
+"""Purpose of the random stream of the samples, so that no other task draws the same ones."""
 
 
 @dataclass(eq=False)
 class Examples:
-    """The first traces that satisfy the specification, and the first that violate it; step and lengths of all."""
+    """The first traces that satisfy the specification, and the first that violate it.
 
+    Parameters
+    ----------
+    shown : int
+        The largest number of traces of each kind.
+    step : float
+        The step of all traces.
+    points : tuple of int, optional
+        The number of samples of the shortest and of the longest trace so far.
+    satisfying, violating : list of dict
+        The traces: arrays by signal.
+    """
+
+    shown: int = 6
     step: float = 0.0
     points: tuple[int, int] | None = None
     satisfying: list[dict[str, np.ndarray]] = field(default_factory=list)
     violating: list[dict[str, np.ndarray]] = field(default_factory=list)
 
     def add(self, batch: Batch) -> None:
-        """Keep what is still missing; `points` are the samples of the shortest and of the longest trace so far."""
+        """Keep the traces that are still missing.
+
+        Parameters
+        ----------
+        batch : Batch
+            The next samples.
+        """
         if batch.traces is None:
             return
         self.step = self.step or batch.traces.step
         shortest, longest = self.points or (batch.traces.points, batch.traces.points)
         self.points = min(shortest, batch.traces.points), max(longest, batch.traces.points)
         for kept, wanted in ((self.satisfying, True), (self.violating, False)):
-            for trace in np.flatnonzero(batch.bits == wanted)[: _SHOWN - len(kept)]:
-                kept.append(_one(batch.traces, int(trace)))
-
-
-def _one(traces: Traces, trace: int) -> dict[str, np.ndarray]:
-    return {name: np.array(values[trace]) for name, values in traces.signals.items()}
+            for trace in np.flatnonzero(batch.bits == wanted)[: self.shown - len(kept)]:
+                kept.append({name: np.array(values[trace]) for name, values in batch.traces.signals.items()})
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """How many of the samples satisfied the specification."""
+    """The number of samples that satisfied the specification.
+
+    Parameters
+    ----------
+    satisfied, runs : int
+        Samples that satisfied it, and all samples.
+    confidence : float
+        The confidence of the interval.
+    examples : Examples
+        Some traces.
+    seconds : float
+        The time that the samples took.
+    """
 
     satisfied: int
     runs: int
@@ -59,15 +84,22 @@ class Estimate:
 
     @property
     def p_phi(self) -> float:
+        """The share of the samples."""
         return self.satisfied / self.runs
 
     @property
     def p_phi_ci(self) -> Interval:
-        """Clopper and Pearson's."""
+        """The interval of Clopper and Pearson."""
         return clopper_pearson(self.satisfied, self.runs, self.confidence)
 
     def as_dict(self) -> dict[str, Any]:
-        """The content of ``result.json``, parameters apart."""
+        """Return the content of ``result.json``, without the parameters.
+
+        Returns
+        -------
+        dict
+            The numbers.
+        """
         return {
             "p_phi": self.p_phi,
             "p_phi_ci": self.p_phi_ci,
@@ -86,7 +118,30 @@ def estimate(
     confidence: float = 0.99,
     progress: Callable[[int], None] | None = None,
 ) -> Estimate:
-    """Draw `runs` samples (None: all that were recorded) and count those that satisfy the specification.
+    """Draw samples and count those that satisfy the specification.
+
+    Parameters
+    ----------
+    source : Source
+        The samples.
+    runs : int or None
+        The number of samples. None for all recorded samples.
+    seed : int
+        The seed.
+    confidence : float
+        The confidence of the interval.
+    progress : callable, optional
+        Receives the number of samples so far.
+
+    Returns
+    -------
+    Estimate
+        The estimate.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is wrong, or a sample cannot be read or drawn.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""The privacy profiles of the observers that an audit was not about, where they cost a second or less."""
+"""The privacy profiles of the observers that an audit was not about, where they take a second or less."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.errors import ParameterError
 from dpsmc_audit.evidence.profiles import Profile
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.sampling.plan import Sampling
+from dpsmc_audit.setting import Adjacent
 
-__all__ = ["NOTIONS", "Case", "observers_csv", "other_profiles", "reach"]
+__all__ = ["NOTIONS", "Curve", "OtherObservers", "other_observers", "reach"]
 
 NOTIONS = ("expected", "marginal", "informed")
 
@@ -28,82 +29,103 @@ SEQUENCES = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class Curve:
+    """A privacy profile, and what it is of."""
+
+    profile: Profile
+    about: str
+
+
+@dataclass(frozen=True, eq=False)
+class OtherObservers:
+    """The curves of the other observers by name; for those left out, the reason."""
+
+    curves: dict[str, Curve] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the part of ``result.json``; the curves themselves are in ``observers.csv``."""
+        shown = {name: {"about": curve.about} for name, curve in self.curves.items()}
+        return {**shown, **{name: {"left_out": reason} for name, reason in self.left_out.items()}}
+
+
+@dataclass(frozen=True, eq=False)
+class _Case:
     """What the curves are of."""
 
-    setting: Setting
-    entries: tuple[int, ...]
-    bin_width: int | None
+    pair: Adjacent
     epsilons: FloatArray
-    seed: int
-    max_steps: int
     floor: float
+    bin_width: int | None
+    sampling: Sampling
 
 
-def reach(case: Case) -> float:
-    """About how many samples a run takes at the largest L that occurs once in 10^12 runs."""
-    test = case.setting.test
-    far = max(test.b_up, test.b_low) + abs(float(case.setting.mechanism.quantile(1.0 - 1e-12)))
-    return max(test.wald(case.setting.p_phi, far).samples, float(case.entries[-1]))
+def reach(pair: Adjacent) -> float:
+    """Return about how many samples a run takes at the largest L that occurs once in 10^12 runs."""
+    setting = pair.setting
+    far = max(setting.test.b_up, setting.test.b_low) + abs(float(setting.mechanism.quantile(1.0 - 1e-12)))
+    return max(setting.test.wald(setting.p_phi, far).samples, float(pair.entries[-1]))
 
 
-def other_profiles(case: Case, audited: str) -> tuple[dict[str, tuple[Profile, str]], dict[str, str]]:
-    """For each other observer its profile and what it is of, and for those left out the reason."""
-    found: dict[str, tuple[Profile, str]] = {}
-    left_out: dict[str, str] = {}
-    if not reach(case) <= LONGEST:
-        return found, dict.fromkeys((n for n in NOTIONS if n != audited), "it would take more than a second here")
-    for notion in NOTIONS:
-        if notion == audited:
-            continue
+def other_observers(
+    audited: str, pair: Adjacent, epsilons: FloatArray, floor: float, bin_width: int | None, sampling: Sampling
+) -> OtherObservers:
+    """Compute the profiles of all observers but one.
+
+    Parameters
+    ----------
+    audited : str
+        The observer that is left out.
+    pair : Adjacent
+        The setting and the entries.
+    epsilons : array
+        The grid of the profiles.
+    floor : float
+        Of the events behind bounds on epsilon.
+    bin_width : int, optional
+        Of the averages that the expected observer compares.
+    sampling : Sampling
+        How sequences for the informed observer are drawn.
+
+    Returns
+    -------
+    OtherObservers
+        The curves, and why some are missing.
+    """
+    others = [name for name in NOTIONS if name != audited]
+    if not reach(pair) <= LONGEST:
+        return OtherObservers(left_out=dict.fromkeys(others, "it would take more than a second here"))
+    case, found = _Case(pair, epsilons, floor, bin_width, sampling), OtherObservers()
+    for name in others:
         try:
-            found[notion] = _PROFILES[notion](case)
+            found.curves[name] = _CURVES[name](case)
         except ParameterError as error:
-            left_out[notion] = f"{error}"
-    return found, left_out
+            found.left_out[name] = f"{error}"
+    return found
 
 
-def _expected(case: Case) -> tuple[Profile, str]:
+def _expected(case: _Case) -> Curve:
     from dpsmc_audit.observers.expected.audit import auto_bin_width, expected_leakage
     from dpsmc_audit.observers.expected.law import expected_law
 
-    width = case.bin_width or auto_bin_width(case.setting)
-    if reach(case) / width > MOST_BINS:
+    width = case.bin_width or auto_bin_width(case.pair.setting)
+    if reach(case.pair) / width > MOST_BINS:
         raise ParameterError(f"it would take more than a second with bins of {width} samples")
-    law = expected_law(case.setting, case.entries, width)
-    return expected_leakage(law, case.epsilons, case.floor).profile, f"exact, averages in bins of {width} samples"
+    leakage = expected_leakage(expected_law(case.pair, width), case.epsilons, case.floor)
+    return Curve(leakage.profile, f"exact, averages in bins of {width} samples")
 
 
-def _marginal(case: Case) -> tuple[Profile, str]:
+def _marginal(case: _Case) -> Curve:
     from dpsmc_audit.observers.marginal.law import marginal_law
 
-    law = marginal_law(case.setting, case.entries)
-    return law.leakage(case.epsilons, case.floor).profile, "exact, one released result"
+    return Curve(marginal_law(case.pair).leakage(case.epsilons, case.floor).profile, "exact, one released result")
 
 
-def _informed(case: Case) -> tuple[Profile, str]:
+def _informed(case: _Case) -> Curve:
     from dpsmc_audit.observers.informed.law import average
 
-    numbers: dict[str, Any] = {"seed": case.seed, "max_steps": case.max_steps}
-    found = average(case.setting, case.entries, SEQUENCES, case.epsilons, **numbers)
-    return found.profile, f"average over {SEQUENCES} drawn sequences, each exact"
+    found = average(case.pair, SEQUENCES, case.epsilons, case.sampling.alone())
+    return Curve(found.profile, f"average over {SEQUENCES} drawn sequences, each exact")
 
 
-_PROFILES: dict[str, Callable[[Case], tuple[Profile, str]]] = {
-    "expected": _expected,
-    "marginal": _marginal,
-    "informed": _informed,
-}
-
-
-def observers_csv(profiles: dict[str, tuple[Profile, str]]) -> str:
-    """All curves in one file, each with what it is of."""
-    from dpsmc_audit.report.tables import as_csv
-
-    names = ("observer", "about", "epsilon", "delta_1_over_0", "delta_0_over_1")
-    rows = [
-        dict(zip(names, (observer, about, *values), strict=True))
-        for observer, (p, about) in profiles.items()
-        for values in zip(p.epsilon.tolist(), p.delta_1_over_0.tolist(), p.delta_0_over_1.tolist(), strict=True)
-    ]
-    return as_csv(rows, names)
+_CURVES: dict[str, Callable[[_Case], Curve]] = {"expected": _expected, "marginal": _marginal, "informed": _informed}

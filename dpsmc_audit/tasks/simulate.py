@@ -12,9 +12,9 @@ import numpy as np
 from dpsmc_audit.evidence.intervals import Interval, check_confidence, clopper_pearson, mean_interval
 from dpsmc_audit.exact.averages import WorstErrors, exact_error, exact_mean, worst_errors
 from dpsmc_audit.exact.fixed import Exact
-from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.runs.checkpoints import Saved
-from dpsmc_audit.runs.execution import SERIAL, Execution, accumulate, cut
+from dpsmc_audit.runs.execution import accumulate, cut
+from dpsmc_audit.sampling.plan import USUAL, Sampling
 from dpsmc_audit.sampling.runs import (
     ALT,
     NULL,
@@ -27,7 +27,6 @@ from dpsmc_audit.sampling.runs import (
     sum_of_squares,
 )
 from dpsmc_audit.setting import Setting
-from dpsmc_audit.sprt import Sprt
 
 __all__ = ["MAX_STEPS", "Characteristics", "Simulation", "Tally", "Total", "exact_characteristics", "simulate"]
 
@@ -99,9 +98,7 @@ class Simulation:
     never as a decision.
     """
 
-    test: Sprt
-    mechanism: Mechanism
-    p_phi: float
+    setting: Setting
     tally: Tally
     confidence: float
     exact: Characteristics
@@ -118,7 +115,7 @@ class Simulation:
 
     @property
     def _correct(self) -> int:
-        return self.tally.null if self.test.null_is_true(self.p_phi) else self.tally.alt
+        return self.tally.null if self.setting.test.null_is_true(self.setting.p_phi) else self.tally.alt
 
     @property
     def accuracy(self) -> float:
@@ -163,7 +160,7 @@ def exact_characteristics(setting: Setting) -> Characteristics:
 
     Examples
     --------
-    >>> from dpsmc_audit.mechanisms import Exponential
+    >>> from dpsmc_audit import Exponential, Sprt
     >>> test = Sprt(p=0.73, delta=0.03, alpha=0.05)
     >>> known = exact_characteristics(Setting(test, Exponential.private(test, epsilon=0.05), 0.84))
     >>> round(known.samples.value, 2), round(known.worst.fp.value, 4)
@@ -173,43 +170,57 @@ def exact_characteristics(setting: Setting) -> Characteristics:
     return Characteristics(samples, error, worst_errors(setting.test, setting.mechanism))
 
 
-def _block(setting: Setting, seed: int, max_steps: int, kernel: Kernel, first: int, count: int) -> Tally:
+def _block(setting: Setting, sampling: Sampling, kernel: Kernel, first: int, count: int) -> Tally:
     """Runs first, ..., first + count - 1, wherever this is called."""
-    return Tally.of(draw_block(setting, first, count, seed=seed, max_steps=max_steps, kernel=kernel))
+    return Tally.of(draw_block(setting, first, count, sampling, kernel=kernel))
 
 
 def simulate(
     setting: Setting,
     runs: int = 10_000,
+    sampling: Sampling = USUAL,
     *,
-    seed: int = 1,
-    max_steps: int = MAX_STEPS,
     confidence: float = 0.99,
     kernel: Kernel = "jumps",
-    execution: Execution = SERIAL,
 ) -> Simulation:
-    """Simulate `runs` independent runs on samples that hold with probability `p_phi`.
+    """Simulate independent runs of the test, and compute what they must average to.
 
-    The result is a function of the arguments up to `kernel`; the `execution` only changes how long it takes.
+    Parameters
+    ----------
+    setting : Setting
+        The test with its noise, and the system.
+    runs : int
+        How many runs are drawn.
+    sampling : Sampling
+        How they are drawn. Its execution does not change the result.
+    confidence : float
+        The level of the intervals.
+    kernel : {"jumps", "steps"}
+        Draw several samples at once, or every single one. Both follow the same law.
+
+    Returns
+    -------
+    Simulation
+        The averages with their intervals, and the exact values beside them.
 
     Examples
     --------
-    >>> from dpsmc_audit.mechanisms import Exponential
+    >>> from dpsmc_audit import Exponential, Sprt
     >>> test = Sprt(p=0.73, delta=0.03, alpha=0.05)
-    >>> result = simulate(Setting(test, Exponential.private(test, epsilon=0.05), 0.84), runs=20_000, seed=3)
+    >>> setting = Setting(test, Exponential.private(test, epsilon=0.05), 0.84)
+    >>> result = simulate(setting, runs=20_000, sampling=Sampling(seed=3))
     >>> result.decision, result.accuracy, round(result.exact.samples.value, 2)
     ('H_null', 1.0, 272.4)
     >>> low, high = result.samples_ci
     >>> low < result.exact.samples.value < high
     True
     """
-    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     check_confidence(confidence)
-    check_runs(p_phi, runs, seed=seed, max_steps=max_steps, kernel=kernel)
-    work = partial(_block, setting, seed, max_steps, kernel)
-    size = execution.size(block_size_for(setting, max_steps))
-    draw_block(setting, 0, 1, seed=seed, max_steps=1, kernel=kernel)  # compiled before the clock starts
+    check_runs(setting.p_phi, runs, sampling, kernel=kernel)
+    execution, work = sampling.execution, partial(_block, setting, sampling.alone(), kernel)
+    size = execution.size(block_size_for(setting, sampling.max_steps))
+    draw_block(setting, 0, 1, Sampling(sampling.seed, 1), kernel=kernel)  # compiled before the clock starts
     total, started = Total(), time.perf_counter()
     accumulate(work, lambda done: cut(runs, size, done), total, execution, "runs")
     seconds, exact = time.perf_counter() - started + execution.spent, exact_characteristics(setting)
-    return Simulation(test, mechanism, p_phi, total.tally, confidence, exact, seconds)
+    return Simulation(setting, total.tally, confidence, exact, seconds)

@@ -1,8 +1,8 @@
-"""Many runs of the test on samples of a model: Table 1 with traces simulated.
+"""Run the test many times on samples of a model: Table 1 with simulated traces.
 
-Alpha, delta and epsilon enter only through the walk and its bounds, so one stream of samples for each run serves every
-row of a table. It is kept for the next row; what was kept never changes a result, as sample j of run i is a function
-of the seed, i and j.
+Alpha, delta and epsilon enter only through the walk and its bounds. So one stream of samples for each run serves every
+row of a table, and is kept for the next row. Keeping never changes a result, because sample j of run i is a function of
+the seed, i and j.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dpsmc_audit.errors import ParameterError, require
 from dpsmc_audit.evidence.intervals import Interval
 from dpsmc_audit.exact.averages import exact_mean
 from dpsmc_audit.mechanisms import Mechanism
-from dpsmc_audit.models.sources import Batch, Bits, Source
+from dpsmc_audit.models.sources import Batch, Bits, Negated, Source
 from dpsmc_audit.runs.execution import SERIAL, Execution, accumulate, cut
 from dpsmc_audit.sampling.runs import ALT, COIN, NULL, UNFINISHED, Runs, _uniforms, derived
 from dpsmc_audit.setting import Setting
@@ -31,29 +31,51 @@ from dpsmc_audit.tasks.simulate import Simulation, Tally, Total, exact_character
 __all__ = ["ModelSimulation", "Streams", "simulate_model"]
 
 _RUNS = 41
-"""Purpose of the streams of the runs."""
-KEPT_BITS = 1 << 27
-"""Samples that are kept for the next row of a table, a byte each."""
-BLOCK = 4
-"""Runs between two looks at the clock: each simulates thousands of traces."""
+"""Purpose of the random streams of the runs."""
 ESTIMATED_FROM = 10_000
-"""Samples that p_phi is estimated from, as in the paper."""
+"""Samples from which p_phi is estimated, as in the paper."""
 
 
 @dataclass(eq=False)
 class Streams:
-    """The samples of many runs, drawn as far as some run needed them; `seconds` is what that took."""
+    """The samples of many runs, drawn as far as they were needed.
+
+    Parameters
+    ----------
+    source : Source
+        The model.
+    seed : int
+        The seed of all runs.
+    most : int
+        Samples that are kept for the next row of a table, a byte each.
+    seconds : float
+        The time that drawing took.
+    drawn : int
+        The number of samples drawn.
+    """
 
     source: Source
     seed: int
+    most: int = 1 << 27
     seconds: float = 0.0
     drawn: int = 0
     _open: dict[int, Iterator[Batch]] = field(default_factory=dict)
     _bits: dict[int, list[Bits]] = field(default_factory=dict)
 
     def run(self, number: int) -> Iterator[Bits]:
-        """The samples of one run, from its first one on; kept as long as there is room for them."""
-        if number not in self._bits and self.drawn >= KEPT_BITS:
+        """Yield the samples of one run, from the first one on. They are kept as long as there is room.
+
+        Parameters
+        ----------
+        number : int
+            The number of the run.
+
+        Yields
+        ------
+        ndarray of bool
+            The next samples.
+        """
+        if number not in self._bits and self.drawn >= self.most:
             again = self._begun(number)
             while True:
                 yield self._next(again)
@@ -77,13 +99,13 @@ class Streams:
 
     @property
     def seconds_per_sample(self) -> float:
-        """nan if none was drawn: all runs were there already."""
+        """The mean time of a sample. nan if none was drawn."""
         return self.seconds / self.drawn if self.drawn else math.nan
 
 
 @lru_cache(maxsize=1)
 def _streams(source: Source, seed: int) -> Streams:
-    next(source.batches(seed))  # compiled before the clock starts
+    next(source.batches(seed))  # compile before the clock starts
     return Streams(source, seed)
 
 
@@ -93,7 +115,24 @@ def _estimated(source: Source, seed: int, confidence: float) -> Estimate:
 
 
 def stop(test: Sprt, excess: float, blocks: Iterator[Bits], max_steps: int) -> tuple[int, int]:
-    """tau and decision of the test with bounds enlarged by `excess`, on samples that come in blocks."""
+    """Run the test once on samples that come in blocks.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    excess : float
+        By how much the bounds are enlarged.
+    blocks : iterator of ndarray
+        The samples.
+    max_steps : int
+        The largest number of samples.
+
+    Returns
+    -------
+    tau, decision : int
+        The number of samples and the decision.
+    """
     steps = ones = 0
     for bits in blocks:
         part = bits[: max_steps - steps]
@@ -112,10 +151,18 @@ def stop(test: Sprt, excess: float, blocks: Iterator[Bits], max_steps: int) -> t
 
 @dataclass(frozen=True, eq=False)
 class ModelSimulation:
-    """What the runs did, beside what they were bound to do at the estimated p_phi.
+    """Simulated runs, beside the exact numbers at the estimated p_phi.
 
-    `simulation.p_phi` and `samples_exact` are of the specification that is tested, which lt and le negate; `estimate`
-    is of the one that was given.
+    Parameters
+    ----------
+    simulation : Simulation
+        The runs and the exact numbers, for the specification that is tested (the relations lt and le negate it).
+    estimate : Estimate
+        The estimate of p_phi, for the specification as the user gave it.
+    samples_exact_ci : tuple of float, optional
+        Exact mean samples at the ends of the interval of p_phi.
+    seconds_per_sample : float
+        The mean time of a sample.
     """
 
     simulation: Simulation
@@ -124,9 +171,12 @@ class ModelSimulation:
     seconds_per_sample: float
 
     def as_dict(self) -> dict[str, Any]:
-        """The content of ``result.json``, parameters apart.
+        """Return the content of ``result.json``, without the parameters.
 
-        ``seconds_per_run`` is what a run takes by itself: its samples times the measured time of one.
+        Returns
+        -------
+        dict
+            The numbers. ``seconds_per_run`` is the mean number of samples times the measured time of one.
         """
         found, result = self.estimate, self.simulation.as_dict()
         del result["seconds"]
@@ -140,18 +190,17 @@ class ModelSimulation:
 
 
 def _block(
-    test: Sprt, mechanism: Mechanism, streams: Streams, negated: bool, seed: int, max_steps: int, first: int, count: int
+    test: Sprt, mechanism: Mechanism, streams: Streams, seed: int, max_steps: int, first: int, count: int
 ) -> Tally:
-    """Runs first, ..., first + count - 1: bounds from the seed, samples from their streams."""
+    """Make runs first, ..., first + count - 1, with bounds from the seed and samples from their streams."""
     excess, coin = np.empty(count), np.empty(count)
     _uniforms(np.uint64(seed), first, excess)
     _uniforms(derived(seed, COIN), first, coin)
     excess = mechanism.quantile(excess)
     outcome = Runs(np.ones(count, np.int64), np.where(coin < 0.5, NULL, ALT).astype(np.int8))
     for i in np.flatnonzero(excess > test.no_room):
-        blocks = streams.run(first + int(i))
-        blocks = (~bits for bits in blocks) if negated else blocks
-        outcome.tau[i], outcome.decision[i] = stop(test, float(excess[i]), blocks, max_steps)
+        samples = streams.run(first + int(i))
+        outcome.tau[i], outcome.decision[i] = stop(test, float(excess[i]), samples, max_steps)
     return Tally.of(outcome)
 
 
@@ -167,7 +216,38 @@ def simulate_model(
     confidence: float = 0.99,
     execution: Execution = SERIAL,
 ) -> ModelSimulation:
-    """Run the test `runs` times on new samples of a source, whose p_phi is estimated first.
+    """Run the test many times on new samples of a source. Its p_phi is estimated first.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    mechanism : Mechanism
+        The law of L.
+    source : Source
+        The model. It must draw new samples for each run.
+    runs : int
+        The number of runs.
+    negated : bool
+        Test the negated specification (the paper's Remark 2).
+    seed : int
+        The seed.
+    max_steps : int
+        The largest number of samples of a run.
+    confidence : float
+        The confidence of all intervals.
+    execution : Execution
+        Progress and checkpoints. The runs are made in this process.
+
+    Returns
+    -------
+    ModelSimulation
+        The runs and the exact numbers.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is wrong, or a sample cannot be drawn.
 
     Examples
     --------
@@ -181,19 +261,20 @@ def simulate_model(
     """
     require(runs >= 1, f"runs must be at least 1, got {runs}")
     require(source.repeatable, f"samples of model={source.name} are there once: they cannot make many runs")
-    found, streams = _estimated(source, seed, confidence), _streams(source, seed)
-    work = partial(_block, test, mechanism, streams, negated, seed, max_steps)
+    found, streams = _estimated(source, seed, confidence), _streams(Negated(source) if negated else source, seed)
+    work = partial(_block, test, mechanism, streams, seed, max_steps)
+    # blocks of 4 runs, because each run simulates thousands of traces
     total, here = Total(), replace(execution, backend="serial", address=None)
-    accumulate(work, lambda done: cut(runs, execution.size(BLOCK), done), total, here, "runs")
+    accumulate(work, lambda done: cut(runs, execution.size(4), done), total, here, "runs")
     p_phi = 1.0 - found.p_phi if negated else found.p_phi
     exact = exact_characteristics(Setting(test, mechanism, p_phi))
-    simulation = Simulation(test, mechanism, p_phi, total.tally, confidence, exact, 0.0)
+    simulation = Simulation(Setting(test, mechanism, p_phi), total.tally, confidence, exact, 0.0)
     ends = _exact_between(test, mechanism, found.p_phi_ci, negated)
     return ModelSimulation(simulation, found, ends, streams.seconds_per_sample)
 
 
 def _exact_between(test: Sprt, mechanism: Mechanism, ends: Interval, negated: bool) -> Interval | None:
-    """Exact means at the ends of the interval of p_phi; None where p lies between them, and with it the largest."""
+    """Exact means at the ends of the interval of p_phi. None if p lies between them, near the largest mean."""
     low, high = (1.0 - ends[1], 1.0 - ends[0]) if negated else ends
     if low <= test.p <= high:
         return None

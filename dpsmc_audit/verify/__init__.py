@@ -1,1 +1,1 @@
-"""One run of the test for real: what enters is private, what leaves is a release. Nothing else may leave."""
+"""One private run of the test. Samples and noise stay in a child process. Only the release leaves it."""

@@ -1,9 +1,9 @@
-"""The boundary: private samples and noise stay in a child process, tau and a decision come out of it.
+"""The boundary: private samples and noise stay in a child process. Only tau and a decision come out.
 
 The child runs the model and the test. Its standard streams lead to the null device and its only way out is a pipe that
 carries one short answer. The parent kills the child and its process group as soon as the answer is there, so nothing
-of the model's code outlives the run. The boundary is no sandbox: code that opens files, sockets or terminals of its own
-can write to them.
+of the model's code outlives the run. The boundary is not a sandbox: code that opens files, sockets or terminals of its
+own can write to them.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ KEPT_BACK = (
 )
 DECISIONS = ("H_null", "H_alt", "undecided")
 LONGEST_ANSWER = 1000
-"""Bytes. An outcome takes about forty; a place names a file or a function."""
+"""In bytes. An outcome takes about forty, and a place names a file or a function."""
 
 
 class VerificationError(ParameterError):
-    """A run that could not be finished, in words that hold nothing of its samples."""
+    """A run could not be finished. The message holds nothing about its samples."""
 
 
 def sealed(run: Callable[[], Outcome]) -> Outcome:
@@ -76,7 +76,7 @@ def sealed(run: Callable[[], Outcome]) -> Outcome:
 
 @contextmanager
 def _child(descriptors: tuple[int, int]) -> Iterator[None]:
-    """A child process with its ends of the pipes; at the end it is killed with all of its process group."""
+    """Start the child with its ends of the pipes. At the end kill it with all of its process group."""
     command = [sys.executable, "-m", "dpsmc_audit.verify.child", *map(str, descriptors)]
     nowhere = subprocess.DEVNULL
     try:
@@ -95,7 +95,7 @@ def _child(descriptors: tuple[int, int]) -> Iterator[None]:
 
 
 def _hand_over(order: bytes, descriptor: int) -> None:
-    """Write the order; a child that has ended reads nothing, and its missing answer says so."""
+    """Write the order. If the child has ended, its missing answer shows that."""
     left = memoryview(order)
     with suppress(BrokenPipeError):
         while left:
@@ -103,7 +103,7 @@ def _hand_over(order: bytes, descriptor: int) -> None:
 
 
 def _first_line(descriptor: int) -> bytes:
-    """What the child says up to the end of its first line; the rest is never read."""
+    """Read the first line of the answer. The rest is never read."""
     said = b""
     while b"\n" not in said and len(said) <= LONGEST_ANSWER and (more := os.read(descriptor, LONGEST_ANSWER)):
         said += more
@@ -111,7 +111,7 @@ def _first_line(descriptor: int) -> bytes:
 
 
 def _outcome(answer: bytes) -> Outcome:
-    """The outcome that an answer holds; every other answer is a failure."""
+    """Decode the outcome. Every other answer is a failure."""
     try:
         found = json.loads(answer)
     except ValueError:  # the child ended before it could answer

@@ -1,7 +1,7 @@
-"""The child process of a private release: it runs the test and hands back one short answer.
+"""The child process of a private release. It runs the test and returns one short answer.
 
 `dpsmc_audit.verify.boundary` starts it with every standard stream on the null device. It reads its order from one
-pipe and writes its answer to another. Nothing else that it does can be seen from outside, unless the model's code
+pipe and writes its answer to another. Nothing else that it does is visible from outside, unless the model's code
 opens files, sockets or terminals of its own.
 """
 
@@ -28,7 +28,7 @@ def _end_with_parent(order: IO[bytes]) -> None:
 
 
 def _answer(run: Callable[[], Outcome]) -> dict[str, int | str]:
-    """The outcome; or, after a failure, where it happened, in public words; or nothing."""
+    """Return the outcome, or after a failure its public place, or nothing."""
     from dpsmc_audit.models.sources import SourceError
 
     try:

@@ -1,8 +1,8 @@
-"""What the decision alone tells of the first sample, for any p_phi: also near p, where the law of tau is out of reach.
+"""What the decision alone reveals about the first sample, for any p_phi.
 
-Without drift, P(H_null) depends on the first sample by ``c / (b_up + b_low + 2 L)``, and that is what the observer of
-(tau, o) learns at least. For bounds that are few steps apart it comes from the dynamic programme, for others from
-Wald's identity with the overshoots of the widest programme.
+Near p the law of tau cannot be computed. Without drift, P(H_null) depends on the first sample by
+``c / (b_up + b_low + 2 L)``, and the observer of (tau, o) learns at least that. If the bounds are few steps apart, a
+dynamic programme computes it. Otherwise Wald's identity does, with the overshoots of the widest programme.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ __all__ = ["Decision", "decision_alone"]
 
 FloatArray = NDArray[np.float64]
 
-_WIDTHS, _AFFORDABLE = (12.0, 6.0, 3.0), 5e6
-"""The programme goes up to bounds of so many c, the first of these that one L may cost so many cells for."""
-
-_CELLS, _FAR = 48, 4_000
-"""Intervals of L for the programme, about, and beyond."""
-
-_ALIVE = 1e-10
-
 
 @dataclass(frozen=True)
 class Decision:
-    """P(H_null) given a first sample of 1, and given one of 0; errors of their difference and of the latter."""
+    """The law of the decision given the first sample.
+
+    Parameters
+    ----------
+    one, zero : float
+        P(H_null) given a first sample of 1, and given one of 0.
+    error, error_zero : float
+        Errors of their difference, and of `zero`.
+    """
 
     one: float
     zero: float
@@ -42,7 +42,17 @@ class Decision:
     error_zero: float
 
     def delta(self, epsilon: float) -> float:
-        """What the worse direction needs; at epsilon = 0 this is the total variation.
+        """Compute the delta that the worse direction needs. At epsilon = 0 this is the total variation.
+
+        Parameters
+        ----------
+        epsilon : float
+            The privacy level.
+
+        Returns
+        -------
+        float
+            The delta.
 
         Examples
         --------
@@ -53,12 +63,33 @@ class Decision:
         return max(self.one - times * self.zero, (1.0 - self.zero) - times * (1.0 - self.one), 0.0)
 
     def delta_error(self, epsilon: float) -> float:
-        """By how much `delta` may be off."""
+        """Compute by how much `delta` may be off.
+
+        Parameters
+        ----------
+        epsilon : float
+            The privacy level.
+
+        Returns
+        -------
+        float
+            The error.
+        """
         return self.error + math.expm1(min(epsilon, 700.0)) * (self.error + self.error_zero)
 
 
 def decision_alone(setting: Setting) -> Decision:
-    """The law of the decision given the first sample, averaged over L; the stated errors are estimates.
+    """Compute the law of the decision given the first sample, averaged over L.
+
+    Parameters
+    ----------
+    setting : Setting
+        The test, its noise and p_phi.
+
+    Returns
+    -------
+    Decision
+        The law. Its errors are estimates.
 
     Examples
     --------
@@ -90,16 +121,16 @@ def decision_alone(setting: Setting) -> Decision:
 
 
 def _widest(test: Sprt, walk: Steps) -> float:
-    """The widest bounds for the programme; 0 where samples of one kind are so rare that all would cost too much."""
-    c = test.step_sum
-    return next((w * c for w in _WIDTHS if cells_needed(walk, w * c, w * c) <= _AFFORDABLE), 0.0)
+    """The widest bounds for the programme. 0 if one kind of sample is so rare that all bounds cost too much."""
+    c, affordable = test.step_sum, 5e6  # cells for one L
+    return next((w * c for w in (12.0, 6.0, 3.0) if cells_needed(walk, w * c, w * c) <= affordable), 0.0)
 
 
 def _nodes(test: Sprt, mechanism: Mechanism, widest: float) -> tuple[FloatArray, FloatArray]:
-    """Values of L and their probabilities: all atoms, or two in each interval.
+    """Choose values of L with their probabilities: all atoms, or two in each interval.
 
-    Where the bounds are few steps apart, intervals end where either of them is a whole number of the smaller steps:
-    with p = 1/2 the law for a fixed L is constant in between.
+    Where the bounds are few steps apart, intervals end where one of the bounds is a whole number of the smaller steps.
+    With p = 1/2 the law for a fixed L is constant in between.
     """
     if mechanism.atoms is not None:
         values, shares = (np.array(column) for column in zip(*mechanism.atoms, strict=True))
@@ -111,14 +142,15 @@ def _nodes(test: Sprt, mechanism: Mechanism, widest: float) -> tuple[FloatArray,
     wide = widest - max(test.b_up, test.b_low)
     edges = np.array([lowest])
     if wide > lowest:
-        each = max(step, (wide - lowest) / _CELLS)
+        each = max(step, (wide - lowest) / 48)  # about 48 intervals for the programme
         steps = np.arange(1, math.ceil((widest + wide) / each) + 1) * each
         ends = np.concatenate([steps - test.b_up, steps - test.b_low])
         edges = np.unique(np.concatenate([edges, ends[(ends > lowest) & (ends < wide)], [wide]]))
         edges = np.append(edges[:-1][np.diff(edges) > 1e-9 * c], edges[-1])
     if top > edges[-1]:
         ahead = low + edges[-1] + c
-        edges = np.concatenate([edges, edges[-1] + np.geomspace(ahead, ahead + top - edges[-1], _FAR)[1:] - ahead])
+        more = np.geomspace(ahead, ahead + top - edges[-1], 4_000)[1:]
+        edges = np.concatenate([edges, edges[-1] + more - ahead])
     masses = -np.diff(mechanism.survival(edges))
     masses[-1] += float(mechanism.survival(edges[-1]))
     quarter = 0.25 * np.diff(edges)
@@ -126,24 +158,24 @@ def _nodes(test: Sprt, mechanism: Mechanism, widest: float) -> tuple[FloatArray,
 
 
 def _by_programme(test: Sprt, walk: Steps, excess: float) -> tuple[float, float]:
-    """P(H_null) for one L; the few walks that run on count half."""
+    """Compute P(H_null) for one L. The few walks that still run count half."""
     one, zero = (
-        walk_until_exit(walk, test.b_up + excess, test.b_low + excess, forced={1: bit}, alive=_ALIVE) for bit in (1, 0)
+        walk_until_exit(walk, test.b_up + excess, test.b_low + excess, forced={1: bit}, alive=1e-10) for bit in (1, 0)
     )
     return one.null_probability + 0.5 * one.alive, zero.null_probability + 0.5 * zero.alive
 
 
 def _overshoots(test: Sprt, walk: Steps, widest: float) -> tuple[float, float]:
-    """Mean overshoots above and below, averaged over bounds that differ by parts of a step.
+    """Compute mean overshoots above and below, averaged over bounds that differ by parts of a step.
 
-    Half a step where there is no programme.
+    Without a programme they are half a step.
     """
     if widest == 0.0:
         return 0.5 * test.s_plus, 0.5 * test.s_minus
     up = low = above = below = 0.0
     for part in (0.125, 0.375, 0.625, 0.875):
         bound = widest - part * min(test.s_plus, test.s_minus)
-        law = walk_until_exit(walk, bound, bound, alive=_ALIVE)
+        law = walk_until_exit(walk, bound, bound, alive=1e-10)
         up, low = up + law.null_probability, low + law.alt_probability
         above += float((law.null * law.over_null).sum())
         below += float((law.alt * law.over_alt).sum())
@@ -151,16 +183,16 @@ def _overshoots(test: Sprt, walk: Steps, widest: float) -> tuple[float, float]:
 
 
 def _by_wald(test: Sprt, h: float, excess: FloatArray, over: tuple[float, float]) -> FloatArray:
-    """P(H_null) for each L with bounds that are further by the mean overshoots; rows for a first sample of 1 and 0."""
+    """Compute P(H_null) for each L with bounds moved out by the mean overshoots, for a first sample of 1 and of 0."""
     up, low = test.b_up + over[0] + excess, test.b_low + over[1] + excess
     starts = (np.clip(low + step, 0.0, low + up) for step in (test.s_plus, -test.s_minus))
     return np.array([ruin(np.full_like(excess, h), start, low + up) for start in starts])
 
 
 def _roughness(test: Sprt, values: FloatArray, weights: FloatArray) -> float:
-    """How much the sum over L may be off: the law jumps somewhere between each L and the next, taken to be at random.
+    """Estimate the error of the sum over L. The law is assumed to jump at random between neighbouring L.
 
-    Where all steps are equal it jumps only at the ends of intervals, and intervals are known.
+    Where all steps are equal it jumps only at the ends of intervals, which are known.
     """
     jumps = 0.5 * (weights[1:] + weights[:-1]) * np.diff(values)
     if test.s_plus == test.s_minus:

@@ -1,4 +1,4 @@
-"""Random integers and where they come from: the operating system, or a seed for runs that protect nothing."""
+"""Random integers from the operating system, or from a seed for runs that protect nothing."""
 
 from __future__ import annotations
 
@@ -13,12 +13,23 @@ class Entropy(Protocol):
     """A source of uniform integers."""
 
     def below(self, n: int) -> int:
-        """Uniform on 0, ..., n - 1, exactly."""
+        """Draw an integer that is exactly uniform.
+
+        Parameters
+        ----------
+        n : int
+            The number of possible values.
+
+        Returns
+        -------
+        int
+            One of 0, ..., n - 1.
+        """
         ...
 
 
 class SystemEntropy:
-    """The operating system's generator, which is cryptographic; nothing of it is kept.
+    """The cryptographic generator of the operating system. It has no state in this process.
 
     Examples
     --------
@@ -27,11 +38,17 @@ class SystemEntropy:
     """
 
     def below(self, n: int) -> int:
+        """Draw an integer. See `Entropy`."""
         return secrets.randbelow(n)
 
 
 class SeededEntropy:
-    """The same integers for the same seed: for tests and demonstrations, never for private data.
+    """The same integers for the same seed. For tests and demonstrations, never for private data.
+
+    Parameters
+    ----------
+    seed : int
+        The seed.
 
     Examples
     --------
@@ -43,7 +60,8 @@ class SeededEntropy:
         self._random = random.Random(seed)
 
     def below(self, n: int) -> int:
+        """Draw an integer. See `Entropy`."""
         return self._random.randrange(n)
 
-    def __repr__(self) -> str:
+    def __repr__(self) -> str:  # hides the state
         return "SeededEntropy()"

@@ -1,10 +1,10 @@
-"""The order in which a verification uses recorded samples: random unless the file's own order is asked for.
+"""The order in which a verification uses recorded samples: random, unless the user asks for the order of the file.
 
-A file can be sorted, by outcome or by anything that goes with it. A sequential test that reads it from the top answers
-for its first lines. In random order the first k samples are k drawn from the whole file without replacement.
+A file can be sorted, by outcome or by something related to it. A sequential test that reads it from the top then
+decides by its first lines. In random order the first k samples are drawn from the whole file without replacement.
 
-The order is drawn from the entropy that draws L, behind the boundary. It is a secret like L: it is not stored, not
-released and not a function of any seed (but for insecure=true, which says so).
+The child process draws the order from the entropy that also draws L. The order is a secret like L: it is not stored,
+not released and not a function of any seed (except with insecure=true, and the release then says so).
 """
 
 from __future__ import annotations
@@ -19,40 +19,52 @@ from numpy.typing import NDArray
 from dpsmc_audit.models.sources import BATCH, Batch, Source, SourceError
 from dpsmc_audit.verify.entropy import Entropy
 
-__all__ = ["Shuffled", "in_order", "order_words", "shuffle"]
-
-FOR_INDEPENDENT = "error levels and privacy numbers are for independent samples"
-RANDOM = (
-    "recorded, used in random order: every order was equally likely, drawn from {drawn}. "
-    "Such samples are exchangeable; they are independent only if they were recorded independently. "
-    f"The {FOR_INDEPENDENT}; nothing is claimed for samples that are only exchangeable"
-)
-FILE = (
-    f"recorded, used in the order of the file (model.order=file). The {FOR_INDEPENDENT}; "
-    "nothing is claimed where the order of the file has to do with the outcomes"
-)
+__all__ = ["Shuffled", "order_words", "ordered", "shuffle"]
 
 
 def order_words(order: str, *, seeded: bool) -> str:
-    """What a release says of the order of recorded samples."""
-    drawn = "a seed" if seeded else "the operating system's entropy"
-    return FILE if order == "file" else RANDOM.format(drawn=drawn)
-
-
-def shuffle(items: NDArray[Any], begin: int, end: int, entropy: Entropy) -> None:
-    """Decide which items stand at the places from `begin` to before `end` (Fisher and Yates), in place.
-
-    Each place takes one of the items that no earlier place has taken, all equally likely. Places are to be decided
-    from the first one on; those that nobody looks at need not be decided.
+    """Describe the order of recorded samples for a release.
 
     Parameters
     ----------
-    items
-        The items; what stands before `begin` was decided by earlier calls.
-    begin, end
-        The places to decide; those beyond the last item are left out.
-    entropy
-        Where the choices come from.
+    order : {"random", "file"}
+        The order.
+    seeded : bool
+        Whether it was drawn from a seed.
+
+    Returns
+    -------
+    str
+        The description.
+    """
+    independent = "The error levels and privacy numbers are for independent samples; nothing is claimed"
+    if order == "file":
+        return (
+            f"recorded, used in the order of the file (model.order=file). {independent} "
+            "where the order of the file has to do with the outcomes"
+        )
+    drawn = "a seed" if seeded else "the operating system's entropy"
+    return (
+        f"recorded, used in random order: every order was equally likely, drawn from {drawn}. "
+        "Such samples are exchangeable; they are independent only if they were recorded independently. "
+        f"{independent} for samples that are only exchangeable"
+    )
+
+
+def shuffle(items: NDArray[Any], begin: int, end: int, entropy: Entropy) -> None:
+    """Draw the items at the places from `begin` to before `end`, in place (Fisher and Yates).
+
+    Each place takes one of the items that no earlier place has taken, all equally likely. Places must be drawn from the
+    first one on. Places that are never read need not be drawn.
+
+    Parameters
+    ----------
+    items : ndarray
+        The items. Those before `begin` were drawn by earlier calls.
+    begin, end : int
+        The places to draw. Places beyond the last item are ignored.
+    entropy : Entropy
+        The source of integers.
 
     Examples
     --------
@@ -69,10 +81,17 @@ def shuffle(items: NDArray[Any], begin: int, end: int, entropy: Entropy) -> None
 
 @dataclass(frozen=True, eq=False)
 class Shuffled:
-    """The samples of a source that ends, in random order, each of them once.
+    """The samples of a source that ends, each of them once, in random order.
 
-    All samples are read before the first one is used, so a sample that cannot be had is met whatever the order. Of each
-    one byte is kept, its truth value: its number would take more. Traces are let go of once they are evaluated.
+    All samples are read before the first one is used, so a sample that cannot be read fails the run whatever the order.
+    One byte is kept for each sample, its truth value. Traces are dropped after their evaluation.
+
+    Parameters
+    ----------
+    source : Source
+        The samples.
+    entropy : Entropy
+        Draws the order.
 
     Examples
     --------
@@ -92,7 +111,7 @@ class Shuffled:
     entropy: Entropy
 
     def batches(self, seed: int) -> Iterator[Batch]:
-        """The seed goes to the source; the order has nothing to do with it."""
+        """Yield the samples. The order does not depend on the seed. See `dpsmc_audit.models.sources.Source`."""
         read = bytearray()
         for batch in self.source.batches(seed):
             read += batch.bits.astype(np.bool_).tobytes()
@@ -102,8 +121,28 @@ class Shuffled:
             yield Batch(outcomes[begin : begin + BATCH].copy())
 
 
-def in_order(source: Source, order: str | None, entropy: Entropy) -> Source:
-    """The source as a verification uses it; `order` is None for a source that draws new samples."""
+def ordered(source: Source, order: str | None, entropy: Entropy) -> Source:
+    """Put a source into the order of a verification.
+
+    Parameters
+    ----------
+    source : Source
+        The samples.
+    order : {"random", "file"} or None
+        None for a source that draws new samples.
+    entropy : Entropy
+        Draws a random order.
+
+    Returns
+    -------
+    Source
+        The source to use.
+
+    Raises
+    ------
+    SourceError
+        If a model that draws its samples has an order, or recorded samples have none.
+    """
     if source.repeatable:
         if order is not None:
             raise SourceError("an order is for recorded samples: a model draws its samples one after the other")

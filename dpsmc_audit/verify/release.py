@@ -1,4 +1,4 @@
-"""A verification: what it will cost, one run behind the boundary, and the release."""
+"""A verification: its expected cost, one run in a child process, and the release."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.verify.boundary import sealed
 from dpsmc_audit.verify.entropy import Entropy, SeededEntropy, SystemEntropy
 from dpsmc_audit.verify.noise import Grid, opendp_version
-from dpsmc_audit.verify.order import in_order, order_words
+from dpsmc_audit.verify.order import order_words, ordered
 from dpsmc_audit.verify.run import Outcome, run_once
 from dpsmc_audit.verify.statement import expected_cost, privacy_statement
 
@@ -32,15 +32,39 @@ def verify(
     max_steps: int = 10_000_000,
     seed: int | None = None,
     order: str | None = None,
-    announce: Callable[[str], object] | None = None,
 ) -> dict[str, Any]:
     """Run the test once on a source and return what may be released.
 
-    A function that makes the source is called behind the boundary: opening private data can tell of them too.
-    A `seed` makes the run repeatable and the release worthless for privacy, which it then says. `announce` is told
-    what the run will cost before it starts. `order` is random or file for recorded samples, and None for samples that a
-    model draws. If it is not given, a recorded source is used in random order; with a function that makes a recorded
-    source it must be given.
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    mechanism : Mechanism
+        The law of L.
+    source : Source or callable
+        The samples, or a function that makes the source. The function is called in the child process, because errors
+        and messages of opening private data can reveal them.
+    epsilon : float
+        The privacy level that the release states its delta for.
+    negated : bool
+        Test the negated specification (the paper's Remark 2).
+    max_steps : int
+        The largest number of samples.
+    seed : int, optional
+        Makes the run repeatable. The release then protects nothing, and says so.
+    order : {"random", "file"}, optional
+        The order of recorded samples. The default is random. It must be given with a function that makes a recorded
+        source. A model that draws its samples has no order.
+
+    Returns
+    -------
+    dict
+        The release.
+
+    Raises
+    ------
+    VerificationError
+        If the run fails. The message holds nothing about samples or noise.
 
     Examples
     --------
@@ -56,17 +80,16 @@ def verify(
         order = "random"
     privacy = privacy_statement(test, mechanism, epsilon, negated=negated)
     if order is not None:
-        privacy = privacy | {"samples": order_words(order, seeded=seed is not None)}
-    if announce is not None:
-        announce(announcement(test, mechanism, negated=negated))
+        privacy["samples"] = order_words(order, seeded=seed is not None)
+    if seed is not None:
+        privacy["protection"] = INSECURE
     grid = Grid.of(test)
     opendp = opendp_version(test, mechanism, grid) if seed is None else None
     entropy: Entropy = SystemEntropy() if seed is None else SeededEntropy(seed)
 
     def run() -> Outcome:
-        opened = source() if callable(source) else source
-        ordered = in_order(opened, order, entropy)
-        counted = Negated(ordered) if negated else ordered
+        samples = ordered(source() if callable(source) else source, order, entropy)
+        counted = Negated(samples) if negated else samples
         return run_once(test, mechanism, counted, max_steps, entropy, opendp=opendp is not None)
 
     tau, decision = sealed(run)
@@ -74,13 +97,13 @@ def verify(
         "decision": decision,
         "tau": tau,
         "insecure": seed is not None,
-        "privacy": privacy if seed is None else privacy | {"protection": INSECURE},
+        "privacy": privacy,
         "noise": _noise(mechanism, grid, opendp, seed is not None),
     }
 
 
-def _noise(mechanism: Mechanism, grid: Grid, opendp: str | None, seeded: bool) -> dict[str, Any]:
-    """How L was drawn: its law and its grid are public."""
+def _noise(mechanism: Mechanism, grid: Grid, opendp: str | None, seeded: bool) -> dict[str, str]:
+    """Describe how L was drawn. Its law and its grid are public."""
     drawn = "a seed" if seeded else "the operating system's entropy"
     sampler = f"OpenDP {opendp}" if opendp else f"exact sampler in whole numbers, from {drawn}"
     if isinstance(mechanism, Law):
@@ -95,27 +118,51 @@ def _noise(mechanism: Mechanism, grid: Grid, opendp: str | None, seeded: bool) -
 
 
 def announcement(test: Sprt, mechanism: Mechanism, *, negated: bool = False) -> str:
-    """What a run will cost, in samples, as far as that can be known beforehand."""
+    """Tabulate the expected number of samples over p_phi.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    mechanism : Mechanism
+        The law of L.
+    negated : bool
+        Show p_phi of the specification as the user gave it.
+
+    Returns
+    -------
+    str
+        Two lines.
+    """
     cost = expected_cost(test, mechanism)
     pairs = sorted((1.0 - p_phi if negated else p_phi, samples) for p_phi, samples in cost.items())
     cells = [(f"{p_phi:.4g}", f"{float(f'{samples:.3g}'):.0f}") for p_phi, samples in pairs]
-    widths = [max(len(cell) for cell in column) for column in cells]
-    lines = (
-        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-        for row in zip(*cells, strict=True)
-    )
-    return "\n".join(
-        f"{name:<26} {line}" for name, line in zip(("if p_phi is", "it takes on average about"), lines, strict=True)
-    )
+    lines = []
+    for row, name in enumerate(("if p_phi is", "it takes on average about")):
+        lines.append(f"{name:<26} " + "  ".join(cell[row].rjust(max(map(len, cell))) for cell in cells))
+    return "\n".join(lines)
 
 
 def sentences(release: dict[str, Any], p: float, relation: str) -> list[str]:
-    """The release for a person."""
-    said, privacy = release["decision"], release["privacy"]
-    answer = {"H_null": "yes", "H_alt": "no"}.get(said, "undecided")
-    name = "" if answer == said else f" ({said})"
-    lines = [f"is p_phi {RELATIONS[relation]} {p:g}? {answer}{name} after tau = {release['tau']} samples"]
-    lines += _leaks(privacy)
+    """Describe a release in words.
+
+    Parameters
+    ----------
+    release : dict
+        The result of `verify`.
+    p : float
+        The threshold as the user gave it.
+    relation : {"gt", "ge", "lt", "le"}
+        The relation between p_phi and p that was tested.
+
+    Returns
+    -------
+    list of str
+        One line for each statement.
+    """
+    decision, privacy = release["decision"], release["privacy"]
+    answer = {"H_null": "yes (H_null)", "H_alt": "no (H_alt)"}.get(decision, "undecided")
+    lines = [f"is p_phi {RELATIONS[relation]} {p:g}? {answer} after tau = {release['tau']} samples", *_leaks(privacy)]
     if "samples" in privacy:
         lines.append(f"samples: {privacy['samples']}")
     lines.append(f"protection from who knows every other sample: {privacy['informed_observer'].partition(':')[0]}")
@@ -126,14 +173,14 @@ def sentences(release: dict[str, Any], p: float, relation: str) -> list[str]:
 
 
 def _leaks(privacy: dict[str, Any]) -> list[str]:
-    """For the observer who knows no other sample: what is proven, and what was examined."""
+    """What is proven and what was examined, for an observer who knows no other sample."""
     epsilon, most, delta = privacy["epsilon"], privacy["at_most"], privacy["delta_at_epsilon"]
     proven = "nothing is proven at these parameters: p_phi and samples that were not examined are not covered"
     if most is not None:
         proven = (
-            f"an observer who knows no other sample learns of one sample at most what (epsilon, delta) = "
-            f"({epsilon:g}, {most['delta_at_epsilon']:.3g}) allows, total variation {most['total_variation']:.3g}; "
-            f"proven for every p_phi and every sample, if samples are independent"
+            f"to an observer who knows no other sample, this release leaks at most (epsilon, delta) = "
+            f"({epsilon:g}, {most['delta_at_epsilon']:.3g}) about one sample, total variation "
+            f"{most['total_variation']:.3g}; proven for every p_phi and every sample, if samples are independent"
         )
     worst = f"no case needs a delta above its numerical error at epsilon = {epsilon:g}"
     if delta is not None:
@@ -144,9 +191,9 @@ def _leaks(privacy: dict[str, Any]) -> list[str]:
             f"(p_phi = {privacy['worst_p_phi']:g}, sample {privacy['worst_sample']}, {privacy['worst_seen']}){apart}"
         )
     whole, near, missing = (privacy[f"p_phi_{name}"] for name in ("grid", "decision", "unknown"))
+    unknown = f"; not known: p_phi = {', '.join(f'{p_phi:g}' for p_phi in missing)}" if missing else ""
     cases = (
-        f"sample 1 at {len(whole)} p_phi outside of p ± delta (tau and decision) and at {len(near)} within "
-        f"(decision alone); many samples of data that are all ones or all zeros"
+        f"examined were sample 1 at {len(whole)} p_phi outside of p ± delta (tau and decision) and at {len(near)} "
+        f"within (decision alone); many samples of data that are all ones or all zeros{unknown}"
     )
-    but = f"; not known: p_phi = {', '.join(f'{p_phi:g}' for p_phi in missing)}" if missing else ""
-    return [f"privacy: {proven}", f"examined: {worst}", f"examined were {cases}{but}"]
+    return [f"privacy: {proven}", f"examined: {worst}", cases]

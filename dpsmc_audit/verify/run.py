@@ -1,4 +1,4 @@
-"""One run of the test in whole numbers: the noise L first, then sample after sample in their order."""
+"""One run of the test in whole numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ __all__ = ["Outcome", "run_once"]
 
 
 class Outcome(NamedTuple):
-    """All that a run may tell."""
+    """All that a run may release.
+
+    Parameters
+    ----------
+    tau : int
+        The number of samples.
+    decision : {"H_null", "H_alt", "undecided"}
+        The decision.
+    """
 
     tau: int
     decision: str
@@ -25,9 +33,34 @@ class Outcome(NamedTuple):
 def run_once(
     test: Sprt, mechanism: Mechanism, source: Source, max_steps: int, entropy: Entropy, *, opendp: bool = False
 ) -> Outcome:
-    """One run in whole numbers (`dpsmc_audit.verify.noise`): L first, then sample after sample in their order.
+    """Run the test once in whole numbers (see `dpsmc_audit.verify.noise`): draw L, then read samples in their order.
 
-    Samples come in batches; those beyond tau change nothing, and an error beyond tau is never met.
+    Samples come in batches. Samples beyond tau change nothing, and an error beyond tau is never seen.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    mechanism : Mechanism
+        The law of L.
+    source : Source
+        The samples.
+    max_steps : int
+        The largest number of samples.
+    entropy : Entropy
+        Draws L, the coin and the seed of the source.
+    opendp : bool
+        Draw L with OpenDP.
+
+    Returns
+    -------
+    Outcome
+        The number of samples and the decision.
+
+    Raises
+    ------
+    SourceError
+        If a sample up to tau cannot be read or drawn.
 
     Examples
     --------
@@ -44,7 +77,7 @@ def run_once(
     if excess <= grid.no_room:
         return Outcome(1, "H_null" if heads else "H_alt")
     up, low = grid.b_up + excess, grid.b_low + excess
-    steps = walk = 0  # whole numbers of any size; within a batch 64 bits are enough
+    steps = walk = 0  # Python integers have any size; within a batch 64 bits are enough
     for batch in samples:
         bits = batch.bits[: max_steps - steps]
         n, k = np.arange(1, bits.size + 1), np.cumsum(bits)

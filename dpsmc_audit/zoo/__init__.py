@@ -1,1 +1,1 @@
-"""Sequential mechanisms with a known truth."""
+"""Sequential mechanisms whose exact law is known, as examples for audits."""

@@ -1,18 +1,18 @@
-"""DP-SPRT, a second private sequential test (Michel, Basu, Kaufmann, AISTATS 2026), as a mechanism under audit.
+"""DP-SPRT, a second private sequential test (Michel, Basu, Kaufmann, AISTATS 2026), as an example for audits.
 
 H_0: mean mu0 against H_1: mean mu1. After n samples with sum S_n it stops with H_1 if ``S_n + Y_n >= T1(n) + Z`` and
-with H_0 if ``S_n + Y_n <= T0(n) - Z``: fresh Laplace noise Y_n on every sum, one Laplace Z on both thresholds, drawn
-once. With ``theta`` the log odds, ``gamma = max(1/2, 1 - 1/epsilon)`` and ``s = 1.134``
+with H_0 if ``S_n + Y_n <= T0(n) - Z``. Every sum has fresh Laplace noise Y_n. Both thresholds share one
+Laplace noise Z, drawn once. With ``theta`` the log odds, ``gamma = max(1/2, 1 - 1/epsilon)`` and ``s = 1.134``
 
     T1(n) = n mu1 + (ln(1 / (gamma alpha)) - n KL(mu1, mu0)) / (theta1 - theta0) + C(n, alpha)
     T0(n) = n mu0 - (ln(1 / (gamma beta)) - n KL(mu0, mu1)) / (theta1 - theta0) - C(n, beta)
     C(n, a) = (6 / epsilon) ln(max(epsilon, 2) n^s zeta(s) / a).
 
-Z has the scale 2/epsilon and Y_n the scale 4/epsilon. Changing one sample moves all later sums by 1, so a shift of Z
-by 1 (a factor of e^{epsilon/2}) and of the last Y_n by 2 (again e^{epsilon/2}) turns the runs of one member into
-those of the other: epsilon-differential privacy, for whoever knows all other samples.
+Z has the scale 2/epsilon and Y_n the scale 4/epsilon. Changing one sample moves all later sums by 1. A shift of Z by 1
+(a factor of e^{epsilon/2}) and of the last Y_n by 2 (again e^{epsilon/2}) turns the runs of one data set into those of
+the other. So the test is epsilon-differentially private, also for an observer who knows all other samples.
 
-For a given sequence the steps are independent once Z is given, so the law of (tau, o) is an integral over Z: exact.
+For a given sequence the steps are independent given Z, so the exact law of (tau, o) is an integral over Z.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.errors import require
-from dpsmc_audit.numerics.jit import kernel
+from dpsmc_audit.zoo.dpsprt_kernel import integrate, programme, run_fresh, run_given
 
 __all__ = ["DpSprt", "GivenSequence"]
 
@@ -35,18 +35,35 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 S, ZETA_S = 1.134, 8.049572
-"""The published exponent and zeta(s), with which the correction's shares of the error add up to one."""
+"""The published exponent and zeta(s). With them the correction's shares of the error add up to one."""
 
-_REACH, _PANELS, _NODES = 36.0, 96, 8
-"""Quadrature over Z: as many scales to either side (e^-36 is left out), Gauss-Legendre panels and nodes in each."""
+_PANELS = 96
+"""Gauss-Legendre panels of the quadrature over Z, for each sign. They give the stated errors."""
 
 
 @dataclass(frozen=True)
 class DpSprt:
-    """The test and its noise; `query_scale` and `threshold_scale` are in units of 1/epsilon.
+    """The test and its noise. Decision 1 is H_1 (mean mu1), 0 is H_0.
 
-    With ``shared=False`` the two thresholds have independent noise, and `correction` (the authors' kappa) multiplies
-    C(n, a): neither is as published. Decision 1 is H_1 (mean mu1), 0 is H_0.
+    Parameters
+    ----------
+    mu0, mu1 : float
+        The two means.
+    alpha, beta : float
+        Levels of the errors under H_0 and under H_1.
+    epsilon : float
+        The privacy level.
+    query_scale, threshold_scale : float
+        Scales of Y_n and Z in units of 1/epsilon.
+    shared : bool
+        Whether both thresholds have the same noise, as published.
+    correction : float
+        The authors' kappa, a factor of C(n, a). It is 1 as published.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is outside its range.
 
     Examples
     --------
@@ -98,19 +115,64 @@ class DpSprt:
         return np.array([low, high])
 
     def thresholds(self, samples: int) -> tuple[FloatArray, FloatArray]:
-        """``T0(n), T1(n)`` for n = 1, ..., samples."""
+        """Compute ``T0(n), T1(n)`` for n = 1, ..., samples.
+
+        Parameters
+        ----------
+        samples : int
+            The number of samples.
+
+        Returns
+        -------
+        low, high : ndarray
+            The thresholds.
+        """
         n = np.arange(1.0, samples + 1.0)
         low, high = (slope * n + offset + wide * np.log(n) for slope, offset, wide in self._lines)
         return low, high
 
     def on(self, bits: NDArray[np.integer], entry: int) -> GivenSequence:
-        """The mechanism an informed observer audits: this sequence, with the sample at `entry` (from 1) under test."""
+        """Make the mechanism that an informed observer audits.
+
+        Parameters
+        ----------
+        bits : ndarray
+            The samples, 0 or 1.
+        entry : int
+            The sample that the observer does not know, counted from 1.
+
+        Returns
+        -------
+        GivenSequence
+            The mechanism.
+        """
         given = np.asarray(bits)
         require(bool(np.all((given == 0) | (given == 1))), "samples must be 0 or 1")
         return GivenSequence(self, given.astype(np.int64), entry)
 
     def runs(self, p: float, runs: int, rng: np.random.Generator, max_steps: int = 10**7) -> tuple[IntArray, IntArray]:
-        """(tau, o) on fresh samples that are 1 with probability p.
+        """Run the test on fresh samples that are 1 with probability p.
+
+        Parameters
+        ----------
+        p : float
+            The probability.
+        runs : int
+            The number of runs.
+        rng : Generator
+            The source of random numbers.
+        max_steps : int
+            The largest number of samples.
+
+        Returns
+        -------
+        tau, decision : ndarray
+            The results.
+
+        Raises
+        ------
+        ParameterError
+            If a run is undecided after `max_steps` samples.
 
         Examples
         --------
@@ -122,14 +184,31 @@ class DpSprt:
         require(0.0 <= p <= 1.0, f"p must lie in [0, 1], got {p}")
         tau, decision = np.empty(runs, np.int64), np.empty(runs, np.int64)
         noise = (self.query_noise, self.threshold_noise, self.shared)
-        unfinished = cast(Callable[..., int], _fresh)(rng, p, self._lines, *noise, max_steps, tau, decision)
+        unfinished = cast(Callable[..., int], run_fresh)(rng, p, self._lines, *noise, max_steps, tau, decision)
         require(unfinished == 0, f"{unfinished} of {runs} runs drew {max_steps} samples undecided")
         return tau, decision
 
     def law(self, p: float, max_steps: int = 20_000) -> FloatArray:
-        """``P(tau = n, o)`` on fresh samples that are 1 with probability p, to about 5e-6; 1e-9 may run on.
+        """Compute ``P(tau = n, o)`` on fresh samples that are 1 with probability p, to about 5e-6.
 
-        For each Z a programme over the sum of the samples; rows o = 0, 1 and columns n = 1, 2, ...
+        For each Z a dynamic programme runs over the sum of the samples. Up to 1e-9 of the runs may last longer.
+
+        Parameters
+        ----------
+        p : float
+            The probability.
+        max_steps : int
+            The largest number of samples.
+
+        Returns
+        -------
+        ndarray
+            Rows o = 0, 1 and columns n = 1, 2, ...
+
+        Raises
+        ------
+        ParameterError
+            If the noise is not shared, or the law needs more samples.
 
         Examples
         --------
@@ -143,17 +222,28 @@ class DpSprt:
         while law.sum() < 1.0 - 1e-9:
             require(steps <= max_steps, f"the law of DP-SPRT needs more than {max_steps} samples here")
             law = np.zeros((2, steps))
-            cast(Callable[..., None], _programme)(p, *self.thresholds(steps), self.query_noise, z, weight, law)
+            cast(Callable[..., None], programme)(p, *self.thresholds(steps), self.query_noise, z, weight, law)
             steps *= 2
         return law
 
     def with_noise(self, share: float) -> DpSprt:
-        """The same with all noise multiplied by `share`."""
+        """Multiply all noise.
+
+        Parameters
+        ----------
+        share : float
+            The factor.
+
+        Returns
+        -------
+        DpSprt
+            The test with that noise.
+        """
         return replace(self, query_scale=share * self.query_scale, threshold_scale=share * self.threshold_scale)
 
 
 def _divergence(p: float, q: float) -> float:
-    """Kullback-Leibler divergence between Bernoulli laws."""
+    """Compute the Kullback-Leibler divergence between Bernoulli laws."""
     return p * math.log(p / q) + (1.0 - p) * math.log((1.0 - p) / (1.0 - q))
 
 
@@ -165,6 +255,15 @@ class GivenSequence:
     """DP-SPRT on given samples, the one at `entry` set to x. A run that outlasts the samples ends there with H_1.
 
     An instance is a sampler for `audit_mechanism`: ``sampler(x, runs, rng)``.
+
+    Parameters
+    ----------
+    test : DpSprt
+        The test.
+    bits : ndarray
+        The samples.
+    entry : int
+        The sample that is set, counted from 1.
     """
 
     test: DpSprt
@@ -175,21 +274,57 @@ class GivenSequence:
         require(1 <= self.entry <= self.bits.size, f"entry must lie in [1, {self.bits.size}], got {self.entry}")
 
     def distances(self, x: int) -> tuple[FloatArray, FloatArray]:
-        """How far the sums are above T0 and below T1, without noise."""
+        """Compute how far the sums are above T0 and below T1, without noise.
+
+        Parameters
+        ----------
+        x : int
+            The value of the entry.
+
+        Returns
+        -------
+        above, below : ndarray
+            The distances.
+        """
         bits = self.bits.copy()
         bits[self.entry - 1] = x
         sums, (low, high) = np.cumsum(bits), self.test.thresholds(bits.size)
         return sums - low, high - sums
 
     def __call__(self, x: int, runs: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-        """(tau, o) of so many runs."""
+        """Run the test.
+
+        Parameters
+        ----------
+        x : int
+            The value of the entry.
+        runs : int
+            The number of runs.
+        rng : Generator
+            The source of random numbers.
+
+        Returns
+        -------
+        tau, decision : ndarray
+            The results.
+        """
         tau, decision = np.empty(runs, np.int64), np.empty(runs, np.int64)
         noise = (self.test.query_noise, self.test.threshold_noise, self.test.shared)
-        cast(Callable[..., None], _given)(rng, *self.distances(x), *noise, tau, decision)
+        cast(Callable[..., None], run_given)(rng, *self.distances(x), *noise, tau, decision)
         return tau, decision
 
     def law(self, x: int) -> FloatArray:
-        """``P(tau = n, o)`` to about 1e-6, in rows o = 0, 1 and columns n = 1, 2, ...: an integral over Z.
+        """Compute ``P(tau = n, o)`` to about 1e-6 as an integral over Z.
+
+        Parameters
+        ----------
+        x : int
+            The value of the entry.
+
+        Returns
+        -------
+        ndarray
+            Rows o = 0, 1 and columns n = 1, 2, ...
 
         Examples
         --------
@@ -200,130 +335,27 @@ class GivenSequence:
         """
         low, high = self.distances(x)
         z, weight = _nodes(self.test.threshold_noise, 1.0 if self.test.shared else 0.25)
-        law = np.zeros((2, low.size))
-        if self.test.shared:
-            cast(Callable[..., None], _integrate)(low, high, self.test.query_noise, z, z, weight, law)
-        else:
+        first, second = z, z
+        if not self.test.shared:
             first, second = (part.ravel() for part in np.meshgrid(z, z))
-            weights = np.outer(weight, weight).ravel()
-            cast(Callable[..., None], _integrate)(low, high, self.test.query_noise, first, second, weights, law)
+            weight = np.outer(weight, weight).ravel()
+        law = np.zeros((2, low.size))
+        cast(Callable[..., None], integrate)(low, high, self.test.query_noise, first, second, weight, law)
         law[1, -1] += 1.0 - law.sum()
         return law
 
 
 def _nodes(scale: float, fineness: float) -> tuple[FloatArray, FloatArray]:
-    """Nodes and weights of the Laplace law: Gauss-Legendre on panels that meet at 0, where its density has a kink.
+    """Make nodes and weights for the Laplace law: Gauss-Legendre on panels that meet at its kink at 0.
 
-    They are narrower near 0, where the mass is: the laws of Y_n bring kinks of their own wherever a sum meets a bound.
+    Panels are narrower near 0, where the mass is, because the laws of Y_n have kinks wherever a sum meets a bound. They
+    reach out to 36 scales, which leaves out e^-36.
     """
-    points, weights = np.polynomial.legendre.leggauss(_NODES)
+    points, weights = np.polynomial.legendre.leggauss(8)
     panels = int(_PANELS * fineness)
-    side = _REACH * np.linspace(0.0, 1.0, panels + 1) ** 2
+    side = 36.0 * np.linspace(0.0, 1.0, panels + 1) ** 2
     edges = np.concatenate([-side[:0:-1], side])
     middle, half = 0.5 * (edges[1:] + edges[:-1]), 0.5 * np.diff(edges)
     z = (middle[:, None] + half[:, None] * points).ravel()
     mass = (half[:, None] * weights).ravel() * 0.5 * np.exp(-np.abs(z))
     return scale * z, mass / mass.sum()
-
-
-@kernel
-def _beyond(distance, scale):
-    """P(a Laplace variable of this scale exceeds the distance)."""
-    return 0.5 * math.exp(-distance / scale) if distance > 0.0 else 1.0 - 0.5 * math.exp(distance / scale)
-
-
-@kernel
-def _integrate(above, below, scale, z_low, z_high, weight, law):
-    """Add up P(tau = n, o) over noise of the thresholds: a step stops above with H_1 first, as in the package."""
-    for k in range(weight.size):
-        alive = weight[k]
-        for n in range(above.size):
-            up = _beyond(below[n] + z_high[k], scale)
-            down = min(_beyond(above[n] + z_low[k], scale), 1.0 - up)
-            law[1, n] += alive * up
-            law[0, n] += alive * down
-            alive *= 1.0 - up - down
-            if alive < 1e-18 * weight[k]:
-                break
-
-
-@kernel
-def _programme(p, low, high, scale, z, weight, law):
-    """The same for fresh samples: how the sum of those still running is distributed, sample by sample."""
-    alive, new = np.zeros(low.size + 2), np.zeros(low.size + 2)
-    for k in range(weight.size):
-        alive[:] = 0.0
-        alive[0] = weight[k]
-        first, last = 0, 0
-        for n in range(low.size):
-            last += 1
-            mass = 0.0
-            for total in range(first, last + 1):
-                here = alive[total] * (1.0 - p) + (alive[total - 1] * p if total > first else 0.0)
-                up = _beyond(high[n] - total + z[k], scale)
-                down = min(_beyond(total - low[n] + z[k], scale), 1.0 - up)
-                law[1, n] += here * up
-                law[0, n] += here * down
-                new[total] = here * (1.0 - up - down)
-                mass += new[total]
-            alive[first : last + 1] = new[first : last + 1]
-            while first < last and alive[first] < 1e-16 * weight[k]:
-                alive[first] = 0.0
-                first += 1
-            while last > first and alive[last] < 1e-16 * weight[k]:
-                alive[last] = 0.0
-                last -= 1
-            if mass < 1e-13 * weight[k]:
-                break
-
-
-@kernel
-def _laplace(rng, scale):
-    return scale * rng.standard_exponential() * (1.0 if rng.random() < 0.5 else -1.0)
-
-
-@kernel
-def _given(rng, above, below, query, threshold, shared, tau, decision):
-    """Runs on one sequence; the sign of Y_n is drawn only where its size could stop the run."""
-    for i in range(tau.size):
-        z_high = _laplace(rng, threshold)
-        z_low = z_high if shared else _laplace(rng, threshold)
-        tau[i], decision[i] = above.size, 1
-        for n in range(above.size):
-            size = query * rng.standard_exponential()
-            up, down = below[n] + z_high, above[n] + z_low
-            if size < up and size < down:
-                continue
-            noise = size if rng.random() < 0.5 else -size
-            if noise >= up:
-                tau[i] = n + 1
-                break
-            if -noise >= down:
-                tau[i], decision[i] = n + 1, 0
-                break
-
-
-@kernel
-def _fresh(rng, p, lines, query, threshold, shared, max_steps, tau, decision):
-    """Runs on fresh samples; how many of them reached the cap."""
-    unfinished = 0
-    for i in range(tau.size):
-        z_high = _laplace(rng, threshold)
-        z_low = z_high if shared else _laplace(rng, threshold)
-        total, outcome, n = 0.0, -1, 0
-        while outcome < 0 and n < max_steps:
-            n += 1
-            total += 1.0 if rng.random() < p else 0.0
-            size, log = query * rng.standard_exponential(), math.log(n)
-            up = lines[1, 0] * n + lines[1, 1] + lines[1, 2] * log + z_high - total
-            down = total - (lines[0, 0] * n + lines[0, 1] + lines[0, 2] * log) + z_low
-            if size < up and size < down:
-                continue
-            noise = size if rng.random() < 0.5 else -size
-            if noise >= up:
-                outcome = 1
-            elif -noise >= down:
-                outcome = 0
-        tau[i], decision[i] = n, outcome
-        unfinished += outcome < 0
-    return unfinished

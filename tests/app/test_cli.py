@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
+import logging
 import os
 import re
 import subprocess
@@ -17,6 +19,7 @@ from hydra.core.global_hydra import GlobalHydra
 
 from dpsmc_audit.app import sweep
 from dpsmc_audit.app.config import read, register
+from dpsmc_audit.app.progress import bar, progress
 from dpsmc_audit.report.figures import sweep_figure
 from tests.support.command import Run, runner
 
@@ -47,6 +50,7 @@ def test_one_run_prints_one_row_and_writes_its_result(run: Run, tmp_path: Path) 
     assert (tmp_path / "here" / "result.json").exists()
     assert result["parameters"]["epsilon"] == 0.05
     assert set(result) == {
+        "schema",
         "parameters", "samples", "samples_ci", "samples_exact", "samples_exact_error", "accuracy", "accuracy_ci",
         "null_rate", "error_exact", "error_exact_error", "fp_worst", "fp_worst_error", "fn_worst", "fn_worst_error",
         "unfinished", "decision", "seconds", "seconds_per_run", "provenance", "warnings",
@@ -274,9 +278,13 @@ def test_the_exact_engine_samples_nothing(run: Run, tmp_path: Path) -> None:
 def configurations() -> list[list[str]]:
     groups = [path.relative_to(TOP / "conf") for path in sorted((TOP / "conf").glob("*/*.yaml"))]
     needs = {"law": ["mechanism.distribution=gamma", "mechanism.arguments={a: 2, scale: 5}"]}
-    needs |= {key: ["task=estimate"] for key in ("powertrain", "recorded", "python")}
+    needs |= {key: ["task=estimate"] for key in ("powertrain", "recorded")}
+    needs |= {"model=python": ["task=estimate"]}
+    needs |= {"mechanism=python": ["mechanism.target=dpsmc_audit:Exponential.private"]}
+    chosen = [f"{group.parent.name}={group.stem}" for group in groups]
     return [
-        [f"{'+' if g.parent.name == 'sweep' else ''}{g.parent.name}={g.stem}", *needs.get(g.stem, [])] for g in groups
+        ["+" * name.startswith("sweep") + name, *needs.get(name, needs.get(name.partition("=")[2], []))]
+        for name in chosen
     ]
 
 
@@ -302,6 +310,34 @@ def test_importing_the_package_is_light() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_progress_is_silent_where_there_is_no_terminal(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "dpsmc_audit"), progress("runs", 100, every=0.0) as advance:
+        advance(40)
+        advance(90)
+    assert capsys.readouterr() == ("", "")
+    assert caplog.messages == ["runs 40 of 100", "runs 90 of 100"]
+
+
+class Terminal(io.StringIO):
+    """A standard error that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_on_a_terminal_is_a_bar_that_vanishes(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with bar("runs", 100) as shown:
+        shown.update(90)
+        shown.refresh()
+    text = terminal.getvalue()
+    assert "90/100" in text
+    assert text.split("\r")[-2].strip() == ""
+
+
 def test_the_command_in_its_own_process(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "dpsmc_audit", "task=simulate", "runs=20", "hydra.run.dir=out"]
     environment = os.environ | {"PYTHONPATH": str(TOP)}
@@ -317,7 +353,7 @@ def test_the_default_command_audits_at_the_papers_parameters(run: Run, tmp_path:
     (result,) = results(tmp_path)
     assert (result["verdict"], result["epsilon_lower"], result["exact"]["verdict"]) == ("violated", "inf", "violated")
     assert result["support_gap"].keys() == {"from", "to", "mass"}
-    assert result["witness"].keys() == {"event", "p1", "p0"}
+    assert result["witness"].keys() == {"event", "p1", "p0", "what"}
     with (tmp_path / "a" / "histogram.csv").open() as file:
         rows = list(csv.DictReader(file))
     names = "lo hi p1 p0 log_ratio log_ratio_low log_ratio_high exact_log_ratio outside"
@@ -457,6 +493,137 @@ def test_any_law_for_l_is_audited(run: Run, tmp_path: Path, law: str) -> None:
         assert (code, err) == (0, "")
         (result,) = results(tmp_path / notion)
         assert result["parameters"]["distribution"] in ("gamma", "poisson")
+
+
+# --- users' laws for L ----------------------------------------------------------------------------------------------
+
+LAWS = """
+from dataclasses import dataclass
+import numpy as np
+from dpsmc_audit import Exponential
+
+@dataclass(frozen=True)
+class Uniform:
+    width: float
+    name = "uniform"
+    atoms = None
+
+    def survival(self, excess):
+        return np.clip(1.0 - np.asarray(excess, float) / self.width, 0.0, 1.0)
+
+    def quantile(self, u):
+        return self.width * np.asarray(u, float)
+
+@dataclass(frozen=True)
+class Backwards(Uniform):
+    def survival(self, excess):
+        return 1.0 - super().survival(excess)
+
+@dataclass(frozen=True)
+class Falling(Uniform):
+    def quantile(self, u):
+        return -super().quantile(u)
+
+class Changing(Uniform):
+    __hash__ = None
+
+def uniform(test, epsilon):
+    return Uniform(2.0 * test.step_sum / epsilon)
+
+def same(test, epsilon):
+    return Exponential.private(test, epsilon)
+
+def backwards(test, epsilon):
+    return Backwards(1.0)
+
+def falling(test, epsilon):
+    return Falling(1.0)
+
+def changing(test, epsilon):
+    return Changing(1.0)
+
+def low(test, epsilon):
+    from scipy.stats import norm
+    law = Uniform(1.0)
+    object.__setattr__(law, "quantile", lambda u: 2 * test.no_room + norm.ppf(u) * 1e-3)
+    object.__setattr__(law, "survival", lambda x: norm.sf((np.asarray(x) - 2 * test.no_room) / 1e-3))
+    return law
+
+def number(test, epsilon):
+    return 3.0
+
+def leaving(test, epsilon):
+    raise SystemExit(0)
+"""
+
+
+@pytest.fixture
+def laws(tmp_path: Path) -> str:
+    """A module of laws for L in the folder the command runs in."""
+    name = f"laws_{abs(hash(tmp_path)):x}"
+    (tmp_path / f"{name}.py").write_text(LAWS)
+    return name
+
+
+def test_a_law_from_outside_that_equals_one_of_ours_gives_the_same_result(run: Run, laws: str, tmp_path: Path) -> None:
+    small = ["task=simulate", "runs=2000", "epsilon=0.1", "delta=0.03"]
+    run(*small, "hydra.run.dir=ours")
+    code, _, err = run(*small, "mechanism=python", f"mechanism.target={laws}:same", "hydra.run.dir=theirs")
+    assert (code, err) == (0, "")
+    (ours,), (theirs,) = results(tmp_path / "ours"), results(tmp_path / "theirs")
+    assert theirs["parameters"]["mechanism"] == "python"
+    assert theirs["parameters"]["mechanism_target"] == f"{laws}:same"
+    assert [ours[name] for name in ("samples", "samples_exact")] == [
+        theirs[name] for name in ("samples", "samples_exact")
+    ]
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        *("notion=expected", "notion=marginal", "notion=informed", "notion=marginal engine=exact"),
+        *("task=simulate", "task=simulate engine=exact"),
+    ],
+)
+def test_a_law_from_outside_is_audited_and_simulated(run: Run, laws: str, tmp_path: Path, keys: str) -> None:
+    small = ["pairs=20", "draws=50", "runs=2000", "epsilon=0.3", "delta=0.05", "alpha=0.05"]
+    code, _, err = run("mechanism=python", f"mechanism.target={laws}:uniform", *keys.split(), *small)
+    assert (code, [line for line in err.splitlines() if not line.startswith("warning: ")]) == (0, [])
+    (result,) = results(tmp_path)
+    assert result["parameters"]["mechanism"] == "python"
+
+
+def test_a_point_with_a_law_from_outside_is_kept(run: Run, laws: str) -> None:
+    sweep = ["-m", "task=simulate", "runs=50", "mechanism=python", f"mechanism.target={laws}:uniform"]
+    assert run(*sweep, "epsilon=0.3,0.5", "delta=0.05", "hydra.sweep.dir=s")[0] == 0
+    assert "2 of them were there already" in run(*sweep, "epsilon=0.3,0.5", "delta=0.05", "hydra.sweep.dir=s")[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["mechanism=python"], "mechanism=python needs mechanism.target"),
+        (["mechanism.target=LAWS:uniform"], "mechanism.target is for mechanism=python, got exponential"),
+        (["mechanism=python", "mechanism.target=LAWS"], "package.module:function"),
+        (["mechanism=python", "mechanism.target=LAWS:none"], "has no none"),
+        (["mechanism=python", "mechanism.target=LAWS:number"], "float without name, atoms, survival, quantile"),
+        (["mechanism=python", "mechanism.target=LAWS:leaving"], "failed: SystemExit"),
+        (["mechanism=python", "mechanism.target=LAWS:changing"], "failed: TypeError: unhashable"),
+        (["mechanism=python", "mechanism.target=LAWS:backwards"], "survival(quantile(u)) must be 1 - u"),
+        (["mechanism=python", "mechanism.target=LAWS:falling"], "finite values that do not fall"),
+        (["mechanism=python", "mechanism.target=LAWS:low"], "a coin would decide every run"),
+        (
+            ["mechanism=python", "mechanism.target=LAWS:uniform", "task=verify"],
+            "task=verify cannot use mechanism=python",
+        ),
+    ],
+)
+def test_what_is_no_law_ends_in_one_line(run: Run, laws: str, options: list[str], words: str, tmp_path: Path) -> None:
+    code, out, err = run(*(option.replace("LAWS", laws) for option in options))
+    assert (code, out) == (2, "")
+    assert words in err
+    assert len(err.splitlines()) == 1
+    assert not results(tmp_path)
 
 
 # --- users' mechanisms ----------------------------------------------------------------------------------------------

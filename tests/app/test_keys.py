@@ -19,11 +19,13 @@ from omegaconf import OmegaConf
 
 from dpsmc_audit.app import cli
 from dpsmc_audit.app.config import known_keys, refuse_unknown, register
-from dpsmc_audit.app.keys import MOST, Keys, UnknownKeyError, distance
+from dpsmc_audit.app.keys import Keys, UnknownKeyError, distance
 from tests.support.command import Run, result_in, runner
 
 TOP = Path(__file__).parents[2]
 SIGNS = ("", "+", "++", "~")
+MOST = 3
+"""Equally close keys that are named."""
 LETTERS = string.ascii_lowercase + string.digits + "_."
 FEW = "es_."
 """Letters that are inserted everywhere in the quick test."""

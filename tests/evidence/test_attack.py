@@ -14,7 +14,7 @@ from dpsmc_audit.evidence.profiles import total_variation
 from dpsmc_audit.mechanisms import Exponential, Laplace
 from dpsmc_audit.observers.expected.law import expected_law
 from dpsmc_audit.observers.marginal.law import marginal_law
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.tasks.paper import P_PHI
 from experiments import attack
 
@@ -52,7 +52,7 @@ def test_the_surest_early_stop_by_hand() -> None:
 
 @pytest.mark.processor
 def test_the_advantage_at_the_papers_setting() -> None:
-    law = marginal_law(Setting(attack.TEST, Exponential.private(attack.TEST, 0.01), P_PHI), (1,))
+    law = marginal_law(Adjacent(Setting(attack.TEST, Exponential.private(attack.TEST, 0.01), P_PHI)))
     early = attack.surest_early(law.p1, law.p0)
     assert round(total_variation(law.p1.ravel(), law.p0.ravel()), 5) == 0.00822
     assert early.name == "tau <= 365"
@@ -63,7 +63,7 @@ def test_the_advantage_at_the_papers_setting() -> None:
 def test_the_simulated_attack_succeeds_as_often_as_computed(epsilon: float) -> None:
     """Four intervals at 99.99 %: a right programme fails for less than one seed in 2500."""
     mechanism = Exponential.private(attack.TEST, epsilon)
-    law = marginal_law(Setting(attack.TEST, mechanism, P_PHI), (1,))
+    law = marginal_law(Adjacent(Setting(attack.TEST, mechanism, P_PHI)))
     early = attack.surest_early(law.p1, law.p0)
     found = attack.simulated_attack(mechanism, law, early, 400_000, seed=3)
     low, high = clopper_pearson(found.right, found.runs, 0.9999)
@@ -75,7 +75,7 @@ def test_the_simulated_attack_succeeds_as_often_as_computed(epsilon: float) -> N
 
 @pytest.mark.parametrize("mechanism", [Exponential.private(attack.TEST, 0.3), Laplace(center=1.0, scale=0.2)])
 def test_one_inversion_serves_every_mechanism(mechanism: Exponential | Laplace) -> None:
-    law = expected_law(Setting(attack.TEST, mechanism, P_PHI), (1,), bin_width=7, upto=1e-3)
+    law = expected_law(Adjacent(Setting(attack.TEST, mechanism, P_PHI)), bin_width=7, upto=1e-3)
     reliable = law.edges < law.edges[-1] - 100.0
     edges = law.edges[reliable].astype(np.int64)
     assert edges[-1] > 450

@@ -15,7 +15,7 @@ from dpsmc_audit.evidence.anytime import Anytime
 from dpsmc_audit.evidence.bounds import PARTS, Parts, bounded_verdict, part_of, shows
 from dpsmc_audit.evidence.events import Counted, outcome_code
 from dpsmc_audit.evidence.profiles import privacy_profile
-from dpsmc_audit.evidence.verdict import METHODS, Detectable, Method, Verdict
+from dpsmc_audit.evidence.verdict import METHODS, Detectable, Finding, Method
 from experiments.calibration import PRIVATE, one_sided, rejects
 
 BOUNDS: tuple[Method, ...] = ("split", "union")
@@ -29,7 +29,7 @@ def parts_of(one: np.ndarray, zero: np.ndarray) -> Parts:
 
 def judged(
     method: Method, one: np.ndarray, zero: np.ndarray, epsilon: float, confidence: float, **more: Any
-) -> Verdict:
+) -> Finding:
     """The verdict of any method."""
     if method == "anytime":
         bets = Anytime(epsilon, more.pop("delta", 0.0), confidence)
@@ -207,7 +207,7 @@ def test_runs_that_judge_have_no_say_in_the_choice(monkeypatch: pytest.MonkeyPat
 
     def spy(family: Any, *arguments: Any) -> list[tuple[int, int]]:
         found = choose(family, *arguments)
-        seen.append([(direction, family.name(event)) for direction, event in found])
+        seen.append([(direction, family.what(event)) for direction, event in found])
         return found
 
     monkeypatch.setattr(bounds, "_chosen", spy)

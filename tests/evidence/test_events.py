@@ -62,14 +62,14 @@ def test_the_name_of_an_event_says_what_it_holds(one: Outcomes, zero: Outcomes) 
     assert set(family.kind) == {"tail", "bin", "ratio"}
     counts = family.count(Counted.of(coded(one)))
     for event in range(family.kind.size):
-        name = family.name(event)
+        name = family.what(event).name
         assert counts[event] == sum(_holds(name, *outcome) for outcome in one), name
 
 
 def test_the_family_has_what_is_possible_for_one_member_only() -> None:
     one, zero = (Counted.of(outcome_code(np.arange(k, k + 200), np.zeros(200, int))) for k in (10, 0))
     family = family_of(one, zero, most=12)
-    names = [family.name(event) for event in range(family.kind.size)]
+    names = [family.what(event).name for event in range(family.kind.size)]
     assert "tau <= 9" in names
     assert "tau > 199" in names
 

@@ -18,7 +18,8 @@ from dpsmc_audit.numerics.ties import CLOSE
 from dpsmc_audit.observers.expected.law import expected_law
 from dpsmc_audit.observers.informed.law import draw_pair
 from dpsmc_audit.observers.marginal.law import marginal_law
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.sampling.plan import Sampling
+from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 from tests.support.strategies import mechanisms, sprts
 
@@ -70,12 +71,16 @@ def test_the_best_tail_is_the_best_of_all_tails(p: np.ndarray, q: np.ndarray, fl
 def test_profiles_of_every_mechanism_and_observer(data: st.DataObject, test: Sprt, p_phi: float, entry: int) -> None:
     law = data.draw(mechanisms(test))
     grid = np.linspace(0, 3, 31)
-    assert_is_a_profile(marginal_law(Setting(test, law, p_phi), (entry,)).leakage(grid, 0.01).profile)
-    assert_is_a_profile(draw_pair(Setting(test, law, p_phi), 0, [entry], seed=1, max_steps=10**5).profile(grid))
+    assert_is_a_profile(marginal_law(Adjacent(Setting(test, law, p_phi), (entry,))).leakage(grid, 0.01).profile)
+    assert_is_a_profile(
+        draw_pair(Adjacent(Setting(test, law, p_phi), (entry,)), 0, sampling=Sampling(seed=1, max_steps=10**5)).profile(
+            grid
+        )
+    )
     if law.name in ("exponential", "laplace"):
         width = max(1, round(test.step_sum / max(abs(test.drift(p_phi)), 0.02)))
         assert_is_a_profile(
-            privacy_profile(*expected_law(Setting(test, law, p_phi), (entry,), width).probabilities(), grid)
+            privacy_profile(*expected_law(Adjacent(Setting(test, law, p_phi), (entry,)), width).probabilities(), grid)
         )
 
 
@@ -104,7 +109,7 @@ def test_profiles_are_those_of_dp_accounting(law: Exponential | Laplace | Trunca
 
     In a process of its own: importing it hands the standard error stream to a logger that closes it.
     """
-    found = marginal_law(Setting(PAPER, law, 0.84), (1,))
+    found = marginal_law(Adjacent(Setting(PAPER, law, 0.84)))
     grid = np.array([0.0, 0.02, 0.05, 0.1, 0.3])
     ours = privacy_profile(found.p1.ravel(), found.p0.ravel(), grid)
     given_ = json.dumps([[found.p1.ravel().tolist(), found.p0.ravel().tolist()], grid.tolist()])

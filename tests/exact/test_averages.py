@@ -12,6 +12,7 @@ from dpsmc_audit.exact.fixed import Steps, cells_needed, exit_law
 from dpsmc_audit.exact.laws import exact_law
 from dpsmc_audit.exact.renewal import renewal
 from dpsmc_audit.mechanisms import Exponential, Law, NoNoise
+from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.sampling.runs import draw_runs
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
@@ -55,7 +56,7 @@ def test_exact_values_lie_where_many_runs_say(test: Sprt, epsilon: float, p_phi:
     """Five standard errors and the stated numerical error; 180 comparisons raise a false alarm once in 10^4 suites."""
     law = mechanism_named(name, test, epsilon)
     runs = 40_000
-    drawn = draw_runs(Setting(test, law, p_phi), runs, seed=5)
+    drawn = draw_runs(Setting(test, law, p_phi), runs, sampling=Sampling(seed=5))
     mean = exact_mean(Setting(test, law, p_phi))
     assert abs(drawn.tau.mean() - mean.value) <= 5 * drawn.tau.std() / np.sqrt(runs) + mean.error
     null = exact_null_probability(Setting(test, law, p_phi))
@@ -160,7 +161,7 @@ def test_worst_errors_keep_walds_promise(test: Sprt, epsilon: float, name: str) 
 @pytest.mark.parametrize("name", ["none", "exponential"])
 def test_certain_samples_walk_a_straight_line(p_phi: float, name: str) -> None:
     law = mechanism_named(name, PAPER, 0.05)
-    drawn = draw_runs(Setting(PAPER, law, p_phi), 20_000, seed=2)
+    drawn = draw_runs(Setting(PAPER, law, p_phi), 20_000, sampling=Sampling(seed=2))
     exact = exact_mean(Setting(PAPER, law, p_phi))
     assert abs(drawn.tau.mean() - exact.value) <= 4 * drawn.tau.std() / np.sqrt(20_000) + 1e-6
     assert exact_error(Setting(PAPER, law, p_phi)).value == 0
@@ -177,7 +178,7 @@ def test_a_walk_exactly_on_its_bound_has_reached_it(steps: int) -> None:
     assert law.null_probability == pytest.approx(ruin, abs=1e-9)
     assert law.mean == pytest.approx(steps * (2 * ruin - 1) / 0.5, abs=1e-9)
     for kernel in ("jumps", "steps"):
-        drawn = draw_runs(Setting(test, NoNoise(), 0.75), 20_000, seed=3, kernel=kernel)
+        drawn = draw_runs(Setting(test, NoNoise(), 0.75), 20_000, kernel=kernel, sampling=Sampling(seed=3))
         assert np.all((drawn.tau - steps) % 2 == 0)
         assert drawn.tau.min() == steps
 

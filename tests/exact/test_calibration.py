@@ -9,7 +9,9 @@ from dpsmc_audit.exact.averages import exact_mean, worst_errors
 from dpsmc_audit.exact.calibration import private
 from dpsmc_audit.exact.laws import exact_law
 from dpsmc_audit.mechanisms import Laplace, Truncated
-from dpsmc_audit.observers.expected.audit import audit
+from dpsmc_audit.observers.audit import audit
+from dpsmc_audit.observers.expected.audit import Expected
+from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.sampling.runs import draw_runs
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
@@ -52,15 +54,15 @@ def test_calibrated_noise_keeps_both_levels(test: Sprt, epsilon: float) -> None:
         assert worst.fp.value + worst.fp.error <= test.fp + 1e-12
         assert worst.fn.value + worst.fn.error <= test.fn + 1e-12
         for p_phi, wrong, level in ((test.p + test.delta, 0, test.fp), (test.p - test.delta, 1, test.fn)):
-            drawn = draw_runs(Setting(test, law, p_phi), 4000, seed=3)
+            drawn = draw_runs(Setting(test, law, p_phi), 4000, sampling=Sampling(seed=3))
             assert np.mean(drawn.decision == wrong) <= level + 5 * np.sqrt(level / 4000)
 
 
 @pytest.mark.parametrize(("width", "verdict"), [(140, "certified"), (1, "violated")])
 def test_laplace_keeps_the_papers_definition_at_the_papers_resolution(width: int, verdict: str) -> None:
     """Every log ratio of bins of 140 samples within epsilon; with single samples the first steps show, delta 3.0e-4."""
-    found = audit(Setting(PAPER, private(Laplace, PAPER, 0.01), 0.84), 0.01, engine="exact", bin_width=width)
-    assert found.verdict.verdict == verdict
+    found = audit(Setting(PAPER, private(Laplace, PAPER, 0.01), 0.84), 0.01, Expected(bin_width=width), engine="exact")
+    assert found.verdict == verdict
     if width == 140:
         known = (found.histogram.p1 + found.histogram.p0) > 1e-8
         assert np.max(np.abs(found.histogram.log_ratio[known])) <= 0.01 + 1e-6

@@ -10,7 +10,7 @@ from dpsmc_audit.exact.laws import exact_law
 from dpsmc_audit.exact.renewal import renewal
 from dpsmc_audit.mechanisms import Exponential
 from dpsmc_audit.observers.marginal.law import marginal_law
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 from tests.support.entry_settings import Forced, random_setting
 from tests.support.plain_law import compared, lattice_ends, plain_law, quantile_ends
@@ -53,7 +53,7 @@ def test_a_pair_of_laws_names_the_method_of_the_less_certain() -> None:
     """With ones at the entries the renewal does; with zeros it does not."""
     law = Exponential.private(COARSE, 0.2)
     assert exact_law(Setting(COARSE, law, 0.9), dict.fromkeys(ZEROS, 1)).method == "renewal"
-    assert marginal_law(Setting(COARSE, law, 0.9), tuple(ZEROS)).method == "strata"
+    assert marginal_law(Adjacent(Setting(COARSE, law, 0.9), tuple(ZEROS))).method == "strata"
 
 
 def test_entries_that_make_a_ladder_step_longer_bring_others_into_it() -> None:

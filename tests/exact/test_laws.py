@@ -13,6 +13,7 @@ from dpsmc_audit.exact.laws import _mixed_law, exact_law
 from dpsmc_audit.exact.passage import convolved
 from dpsmc_audit.exact.renewal import _renewed, renewal
 from dpsmc_audit.mechanisms import Exponential, Laplace, Law, Mechanism, NoNoise, Truncated
+from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.sampling.runs import draw_runs
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
@@ -69,7 +70,7 @@ def test_sampled_and_exact_laws_agree_for_every_mechanism(
     chosen = tuple(sorted(entries))
     exact = exact_law(Setting(test, law, p_phi), dict.fromkeys(chosen, bit))
     runs = 20_000 if exact.scatter < 1e-3 else 2_000
-    drawn = draw_runs(Setting(test, law, p_phi), runs, seed=13, entries=chosen, bit=bit)
+    drawn = draw_runs(Setting(test, law, p_phi), runs, entries=chosen, bit=bit, sampling=Sampling(seed=13))
     assert chi_square(drawn.tau, drawn.decision, exact.null, exact.alt) > 1e-6
 
 

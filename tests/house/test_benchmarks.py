@@ -12,6 +12,7 @@ from benchmarks import in_c, page, plain, results, verdicts
 from benchmarks.__main__ import PARTS
 from benchmarks.measure import LAW, P_PHI, TEST, Ratio
 from dpsmc_audit.exact.averages import exact_mean, exact_sd
+from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.sampling.runs import draw_runs
 from dpsmc_audit.setting import Setting
 
@@ -70,7 +71,7 @@ def test_parts_are_functions() -> None:
 @pytest.mark.skipif(in_c.compiler() is None, reason="no C compiler")
 def test_the_jumps_in_c_are_those_of_the_kernel() -> None:
     tau, decision = in_c.binomial_jumps(2000, seed=7)
-    drawn = draw_runs(Setting(TEST, LAW, P_PHI), 2000, seed=7)
+    drawn = draw_runs(Setting(TEST, LAW, P_PHI), 2000, sampling=Sampling(seed=7))
     assert np.array_equal(tau, drawn.tau)
     assert np.array_equal(decision, drawn.decision)
 

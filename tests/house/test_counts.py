@@ -12,18 +12,21 @@ from typing import Any
 
 import pytest
 
-from dpsmc_audit import audit, audit_marginal
 from dpsmc_audit.exact import averages, brackets, laws, overshoot, passage, quadrature, renewal  # fmt: skip
 from dpsmc_audit.exact import fixed as exact
 from dpsmc_audit.exact.laws import exact_law
-from dpsmc_audit.mechanisms import Exponential
+from dpsmc_audit.mechanisms import Exponential, NoNoise
 from dpsmc_audit.numerics import sums
+from dpsmc_audit.observers.audit import audit
+from dpsmc_audit.observers.expected.audit import Expected
 from dpsmc_audit.observers.informed import law as informed
 from dpsmc_audit.observers.marginal import law as marginal
+from dpsmc_audit.observers.marginal.audit import Marginal
 from dpsmc_audit.sampling import pairs
 from dpsmc_audit.sampling import runs as monte_carlo
+from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.sampling.runs import Kernel, draw_runs
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 from tests.support import twins
 
@@ -72,7 +75,7 @@ def words_of(kernel: Kernel, runs: int, sizes: int = monte_carlo.JUMP_SIZES) -> 
 @pytest.mark.parametrize(("kernel", "runs", "known"), [("jumps", 500, 17.98), ("steps", 20, 185.7)])
 def test_random_words_per_run(kernel: Kernel, runs: int, known: float) -> None:
     taken, outcomes = words_of(kernel, runs)
-    drawn = draw_runs(Setting(TEST, LAW, P_PHI), runs, seed=1, kernel=kernel)
+    drawn = draw_runs(Setting(TEST, LAW, P_PHI), runs, kernel=kernel, sampling=Sampling(seed=1))
     assert outcomes == list(zip(drawn.tau.tolist(), drawn.decision.tolist(), strict=True))
     check(taken / runs, known)
 
@@ -90,7 +93,9 @@ def test_the_guard_sees_a_twentieth_more() -> None:
 def test_samples_per_pair(entries: tuple[int, ...], known: float) -> None:
     """Both members and every L in one pass: as many samples as the largest L takes, and not once more."""
     excess = pairs.draw_excess(LAW, 1000, 1)
-    found = pairs.pair_sums(TEST, P_PHI, excess, 100, entries, seed=1, max_steps=10**7)
+    found = pairs.pair_sums(
+        Adjacent(Setting(TEST, NoNoise(), P_PHI), entries), excess, 100, sampling=Sampling(seed=1, max_steps=10**7)
+    )
     check(found.steps / 100, known)
 
 
@@ -126,7 +131,7 @@ def cells(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 LAWS: dict[str, tuple[Callable[[], Any], int, int]] = {
     "fixed bounds": (lambda: exact.exit_law(TEST, P_PHI), 109_538, 1),
     "renewal": (lambda: exact_law(Setting(TEST, LAW, P_PHI)), 133_515, 2),
-    "marginal": (lambda: marginal.marginal_law(Setting(TEST, LAW, P_PHI), (1,)), 353_341, 4),
+    "marginal": (lambda: marginal.marginal_law(Adjacent(Setting(TEST, LAW, P_PHI))), 353_341, 4),
 }
 
 
@@ -179,18 +184,18 @@ def test_work_of_a_marginal_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     walks, sequences, draw, pair = [], [], monte_carlo.draw_block, informed.draw_pair
 
     def drawn(*arguments: Any, **options: Any) -> Any:
-        walks.append(arguments[4])
+        walks.append(arguments[2])
         return draw(*arguments, **options)
 
     def paired(*arguments: Any, **options: Any) -> Any:
-        sequences.append(arguments[3])
+        sequences.append(arguments[1])
         return pair(*arguments, **options)
 
     monkeypatch.setattr(marginal, "draw_block", drawn)
     monkeypatch.setattr(marginal, "draw_pair", paired)
     for known in REMEMBERED:
         known.cache_clear()
-    audit_marginal(Setting(TEST, LAW, P_PHI), EPSILON, runs=3000, pairs=10)
+    audit(Setting(TEST, LAW, P_PHI), EPSILON, Marginal(runs=3000, pairs=10))
     assert sum(walks) == 2 * 3000
     assert sequences == list(range(10))
     assert laws._exact_law.cache_info().misses == 2
@@ -210,7 +215,7 @@ def test_work_of_an_expected_audit(monkeypatch: pytest.MonkeyPatch, cells: dict[
 
     monkeypatch.setattr(monte_carlo, "_pairs", one_pass)
     monkeypatch.setattr(monte_carlo, "_pair_times", one_verdict)
-    found = audit(Setting(TEST, LAW, P_PHI), EPSILON, pairs=300, draws=2000)
+    found = audit(Setting(TEST, LAW, P_PHI), EPSILON, Expected(pairs=300, draws=2000))
     assert (sum(passed), sum(judged)) == (300, 300)
     check(found.steps / 300, 11_477.5)
     assert cells["programmes"] == 31

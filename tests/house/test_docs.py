@@ -19,7 +19,7 @@ import pytest
 import dpsmc_audit
 from dpsmc_audit import Exponential, NoNoise, Sprt, exact_error, exit_law, marginal_law, worst_errors
 from dpsmc_audit.observers.expected.law import expected_law
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.tasks.paper import P_PHI, TABLE1, P, compare
 from experiments import calibration, dpsprt, figure1, table1
 from tests.app.test_cli import run
@@ -198,7 +198,7 @@ def test_table_1_row_by_row() -> None:
 def test_figure_1_bin_by_bin() -> None:
     with (figure1.TOP / "experiments" / "results" / "figure1.csv").open() as file:
         sampled = list(csv.DictReader(file))
-    law = expected_law(Setting(errata.PAPER, Exponential.private(errata.PAPER, 0.01), P_PHI), (1,), bin_width=140)
+    law = expected_law(Adjacent(Setting(errata.PAPER, Exponential.private(errata.PAPER, 0.01), P_PHI)), bin_width=140)
     one, zero = law.probabilities()
     shown = [row for row in _rows("reproduction.md") if " to " in row[0]]
     for row, mine in zip(shown, sampled, strict=False):
@@ -227,7 +227,7 @@ def _deciding() -> dict[str, list[str]]:
         exit_law(other, p_phi, 0.0, {1: 1}).null_probability - exit_law(other, p_phi, 0.0, {1: 0}).null_probability
         for p_phi in (0.84, 0.76)
     ]
-    gap = expected_law(Setting(paper, noise, P_PHI), (1,), bin_width=140).gap
+    gap = expected_law(Adjacent(Setting(paper, noise, P_PHI)), bin_width=140).gap
     coarse = Sprt(0.9, 0.09, 0.1208)
     share = max(
         max(worst.fp.value, worst.fn.value) / alpha
@@ -256,7 +256,7 @@ def test_numbers_that_decide_about_lemmas_and_theorems() -> None:
     for name, numbers in _deciding().items():
         (cell,) = [cell for statement, cell in rows.items() if statement.startswith(name)]
         assert re.findall(r"`([^`]+)`", cell) == numbers, name
-    law = marginal_law(Setting(errata.PAPER, Exponential.private(errata.PAPER, 0.01), P_PHI), (1,))
+    law = marginal_law(Adjacent(Setting(errata.PAPER, Exponential.private(errata.PAPER, 0.01), P_PHI)))
     told = law.leakage(np.array([0.01]), 0.01)
     text = (TOP / "docs" / "reproduction.md").read_text(encoding="utf-8")
     assert f"`{told.profile.at(0.01):.5f}`" in text

@@ -10,7 +10,7 @@ import pytest
 
 from dpsmc_audit import Laplace, Sprt, marginal_law
 from dpsmc_audit.exact.calibration import private
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.tasks.paper import P_PHI
 from experiments import __main__ as gallery
 from experiments import observers, price, sensitivity
@@ -43,7 +43,7 @@ def test_averaging_over_nodes_follows_the_exact_law() -> None:
     halves, longer = sensitivity.averaged(test, noise, 4, 1000)
     both = halves.mean(axis=0)
     found = sensitivity.Effect(both[1], both[0], longer, tuple((half[1], half[0]) for half in halves), 0.0)
-    law = marginal_law(Setting(test, noise, P_PHI), (4,))
+    law = marginal_law(Adjacent(Setting(test, noise, P_PHI), (4,)))
     one, zero = (sensitivity.fold(p[0], p[1], sensitivity.WIDTH) for p in (law.p1, law.p0))
     exact, close = (
         sensitivity.leakage(*laws, [0.3]).profile.at(0.3) for laws in ((one, zero), (found.one, found.zero))

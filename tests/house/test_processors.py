@@ -22,7 +22,7 @@ from dpsmc_audit.mechanisms import Exponential, Laplace, Truncated
 from dpsmc_audit.observers.marginal.law import marginal_law
 from dpsmc_audit.runs.checkpoints import Checkpoint
 from dpsmc_audit.sampling.runs import _jump_tables
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.tasks.simulate import Tally, Total, simulate
 from tests.support.processors import COMMANDS, TOP, blas_kernel, cpu_features, differences, environment, processors
@@ -130,7 +130,7 @@ def test_tables_of_jumps_are_the_same_everywhere(p_phi: float, digest: str) -> N
 @pytest.mark.parametrize(("entry", "name"), [(1, "tau <= 365"), (400, "tau <= 418"), (1000, "tau > 1331")])
 def test_the_best_event_is_the_same_everywhere(entry: int, name: str) -> None:
     """From the thousandth sample on the ratio is exp(-epsilon) for every tail that is late enough."""
-    best = marginal_law(Setting(PAPER, Exponential.private(PAPER, 0.01), 0.84), (entry,)).best(0.01)
+    best = marginal_law(Adjacent(Setting(PAPER, Exponential.private(PAPER, 0.01), 0.84), (entry,))).best(0.01)
     assert best is not None
     assert best.name == name
 

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from dpsmc_audit.errors import ParameterError
 from dpsmc_audit.models import powertrain
 from dpsmc_audit.models.powertrain import CONTROLLERS, SETTINGS, SIGNALS, Inputs, Powertrain, Variant
-from dpsmc_audit.models.powertrain_exact import exact_p_phi
 from dpsmc_audit.models.powertrain_kernel import FAILURE, NORMAL, POWER, STARTUP, Memory, Switches, _act, _switch
 from dpsmc_audit.models.powertrain_tables import DELAY, KAPPA, TAU, pieces
 from dpsmc_audit.stl.traces import Traces
+from experiments.powertrain_exact import exact_p_phi
 from tests.support import powertrain_twins as twins
 from tests.support.powertrain_twins import Twin
 

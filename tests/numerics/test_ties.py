@@ -15,7 +15,8 @@ from hypothesis.extra.numpy import arrays
 from dpsmc_audit.evidence import anytime
 from dpsmc_audit.evidence.anytime import Anytime
 from dpsmc_audit.evidence.events import outcome_code
-from dpsmc_audit.evidence.profiles import Event, best_tail, largest, worst_event
+from dpsmc_audit.evidence.profiles import best_tail, largest, worst_event
+from dpsmc_audit.evidence.witness import Event, Outcomes
 from dpsmc_audit.exact.fixed import Exact
 from dpsmc_audit.numerics.sums import convolution, dot, tilted
 from dpsmc_audit.numerics.ties import best_of, exceeds, ranked
@@ -162,14 +163,14 @@ def test_the_witness_of_an_expected_law_is_the_most_probable_bin(factors: np.nda
     law = ExpectedLaw(edges, one, zero, start, start, gap, "made up", np.zeros(SIZE, np.bool_), 1.0, 0.0)
     found = exact_verdict(law, 0.7 * EPSILON)
     assert found.witness is not None
-    assert found.witness.name == "average termination time in [100, 110)"
+    assert found.witness.name == "100 <= average termination time < 110"
 
 
 def test_equal_events_are_chosen_by_their_probability() -> None:
-    rare, common = Event("rare", 0.02, 0.01 * (1 + 4 * OFF)), Event("common", 0.2, 0.1 * (1 - 4 * OFF))
+    rare, common = Event(Outcomes(1, 1), 0.02, 0.01 * (1 + 4 * OFF)), Event(Outcomes(2, 1), 0.2, 0.1 * (1 - 4 * OFF))
     for events in ([rare, common], [common, rare], [None, rare, common]):
         assert largest(events) is common
-    swapped = [Event(e.name, e.p1 * (1 + 8 * OFF), e.p0) for e in (rare, common)]
+    swapped = [Event(e.what, e.p1 * (1 + 8 * OFF), e.p0) for e in (rare, common)]
     assert largest([swapped[0], common]) is common
 
 

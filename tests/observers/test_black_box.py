@@ -12,7 +12,8 @@ import pytest
 from dpsmc_audit import audit_mechanism
 from dpsmc_audit.errors import ParameterError
 from dpsmc_audit.evidence.verdict import METHODS, Method
-from dpsmc_audit.observers.black_box import Sampler, SamplerError, _blocks
+from dpsmc_audit.observers.black_box import Named, Sampler, SamplerError, _blocks
+from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.targets import load_target
 
 Result = tuple[np.ndarray, np.ndarray]
@@ -54,7 +55,7 @@ def test_verdicts(method: Method) -> None:
 
 
 def test_the_numbers_depend_on_the_seed_alone() -> None:
-    first, second, other = (audit_mechanism(noisy, 1.0, runs=5000, seed=seed) for seed in (7, 7, 8))
+    first, second, other = (audit_mechanism(noisy, 1.0, runs=5000, sampling=Sampling(seed=seed)) for seed in (7, 7, 8))
     assert first.as_dict() | {"seconds": 0} == second.as_dict() | {"seconds": 0}
     assert np.array_equal(first.histogram.runs_1, second.histogram.runs_1)
     assert first.delta_lower != other.delta_lower
@@ -83,7 +84,7 @@ def test_the_order_in_which_runs_come_does_not_matter(method: Method) -> None:
         return np.sort(geometric(x, runs, rng)[0]), np.zeros(runs, int)
 
     for seed in range(10):
-        options: dict[str, Any] = {"confidence": 0.999, "runs": 3000, "seed": seed, "method": method}
+        options: dict[str, Any] = {"confidence": 0.999, "runs": 3000, "sampling": Sampling(seed=seed), "method": method}
         assert audit_mechanism(grouped, 0.0, **options).verdict == "consistent"
         assert audit_mechanism(ordered, 1.0, **options).verdict == "consistent"
     assert audit_mechanism(ordered, 0.3, **options).verdict == "violated"
@@ -150,7 +151,7 @@ BAD: dict[str, tuple[Any, str]] = {
 def test_a_bad_sampler_is_named_in_one_line(name: str) -> None:
     sampler, words = BAD[name]
     with pytest.raises(SamplerError, match=words) as caught:
-        audit_mechanism(sampler, 1.0, runs=1000, name="mine:sampler")
+        audit_mechanism(Named(sampler, "mine:sampler"), 1.0, runs=1000)
     message = str(caught.value)
     assert "\n" not in message
     assert message.startswith("sampler mine:sampler, called with x=1, runs=64 (block 0)")
@@ -181,15 +182,17 @@ def test_a_keyboard_interrupt_is_no_sampler_error() -> None:
 
 @pytest.mark.parametrize(
     ("change", "word"),
-    [({"claimed_epsilon": -1.0}, "epsilon"), ({"claimed_epsilon": math.inf}, "epsilon"),
-     ({"claimed_delta": 1.0}, "claimed_delta"), ({"confidence": 1.0}, "confidence"), ({"runs": 19}, "runs"),
+    [({"epsilon": -1.0}, "epsilon"), ({"epsilon": math.inf}, "epsilon"),
+     ({"delta": 1.0}, "claimed_delta"), ({"confidence": 1.0}, "confidence"), ({"runs": 19}, "runs"),
      ({"seed": -1}, "seed"), ({"seed": 1.5}, "seed must be a whole"), ({"runs": 1e3}, "runs must be a whole"),
-     ({"claimed_epsilon": "1"}, "epsilon must be a number"), ({"claimed_epsilon": 10**400}, "epsilon"),
+     ({"epsilon": "1"}, "epsilon must be a number"), ({"epsilon": 10**400}, "epsilon"),
      ({"method": "best"}, "method"), ({"floor": 0.0}, "floor")],
 )  # fmt: skip
 def test_impossible_requests_are_named(change: dict[str, Any], word: str) -> None:
+    options = {"epsilon": 1.0} | change
+    sampling = Sampling(seed=options.pop("seed", 1))
     with pytest.raises(ParameterError, match=word):
-        audit_mechanism(noisy, **({"claimed_epsilon": 1.0} | change))
+        audit_mechanism(noisy, **options, sampling=sampling)
 
 
 @pytest.mark.parametrize(

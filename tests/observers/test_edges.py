@@ -13,12 +13,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from dpsmc_audit import Exponential, Laplace, NoNoise, Sprt, Truncated, audit, audit_informed, audit_marginal
+from dpsmc_audit import Exponential, Laplace, NoNoise, Sprt, Truncated
 from dpsmc_audit.exact.calibration import private
 from dpsmc_audit.mechanisms import Law, Mechanism
+from dpsmc_audit.observers.audit import audit
+from dpsmc_audit.observers.expected.audit import Expected
 from dpsmc_audit.observers.expected.edges import Tails
 from dpsmc_audit.observers.expected.law import ExpectedLaw, expected_law
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.observers.informed.audit import Informed
+from dpsmc_audit.setting import Adjacent, Setting
 from tests.support.strategies import examples
 
 FloatArray = NDArray[np.float64]
@@ -132,7 +135,7 @@ def test_edges_are_enclosed(setting: tuple[Sprt, Mechanism, float, tuple[int, ..
     test, mechanism, p_phi, entries, width = setting
     far = float(mechanism.quantile(1.0 - 1e-4))
     assume(test.wald(p_phi, max(far, 0.0)).samples < 120)
-    found = expected_law(Setting(test, mechanism, p_phi), entries, width, upto=1e-4)
+    found = expected_law(Adjacent(Setting(test, mechanism, p_phi), entries), width, upto=1e-4)
     assume(found.method != "grid")
     assert_enclosed(found, test, mechanism, p_phi, entries)
     for bins in found.enclosed():
@@ -147,7 +150,7 @@ def test_listed_l_are_looked_at_one_by_one(p: float, p_phi: float, width: int, e
     for mechanism in (NoNoise(), Law.of("poisson", mu=1.0, loc=-1)):
         assert mechanism.atoms is not None
         values, shares = (np.array(column) for column in zip(*mechanism.atoms, strict=True))
-        found = expected_law(Setting(test, mechanism, p_phi), entries, width, upto=1e-4)
+        found = expected_law(Adjacent(Setting(test, mechanism, p_phi), entries), width, upto=1e-4)
         for tails, bit in ((found.one, 1), (found.zero, 0)):
             means = plain_means(test, p_phi, entries, bit, values)
             sure, possible = (
@@ -164,7 +167,7 @@ def test_listed_l_are_looked_at_one_by_one(p: float, p_phi: float, width: int, e
 
 def test_an_average_just_below_an_edge_is_below_it() -> None:
     """Values computed by other code, with bounds that move one by one; stated were .22634828 and .18531830, to 1e-8."""
-    found = expected_law(Setting(NEAR, Exponential.private(NEAR, 0.2), 0.65), (1,), bin_width=15)
+    found = expected_law(Adjacent(Setting(NEAR, Exponential.private(NEAR, 0.2), 0.65)), bin_width=15)
     bins = [p[4] for p in found.probabilities()]
     assert found.edges[4] == 60
     assert bins == pytest.approx([0.22672873, 0.18562979], abs=5e-9)
@@ -199,7 +202,7 @@ def test_an_average_that_cannot_be_told_from_its_edge_is_on_either_side() -> Non
     So the edges 77, 91, ... are not reached by an average that looks as if it were on them.
     """
     mechanism = Exponential.private(HALF, 0.1)
-    found = expected_law(Setting(HALF, mechanism, 0.75), (1,), bin_width=7)
+    found = expected_law(Adjacent(Setting(HALF, mechanism, 0.75)), bin_width=7)
     unsure = 0
     for tails, bit in ((found.one, 1), (found.zero, 0)):
         truth = true_tails(mechanism, found.edges, bit)
@@ -214,15 +217,15 @@ def test_an_average_that_cannot_be_told_from_its_edge_is_on_either_side() -> Non
 def test_bins_are_undecided_where_edges_are() -> None:
     """The same with two-sided noise: the delta that is needed, by the true laws, is within what is left open."""
     mechanism = Laplace(3.0 * STEP, HALF.step_sum / 0.1)
-    found = audit(Setting(HALF, mechanism, 0.75), 0.1, engine="exact", bin_width=7)
-    assert found.verdict.verdict == "consistent"
+    found = audit(Setting(HALF, mechanism, 0.75), 0.1, Expected(bin_width=7), engine="exact")
+    assert found.verdict == "undecided"
     assert found.sentence.startswith("undecided")
     assert "numerical error" in found.sentence
-    law = expected_law(Setting(HALF, mechanism, 0.75), (1,), bin_width=7)
+    law = expected_law(Adjacent(Setting(HALF, mechanism, 0.75)), bin_width=7)
     one, zero = (Tails(t, t, t, t).bins().value for t in (true_tails(mechanism, law.edges, x) for x in (1, 0)))
     delta = max(np.maximum(one - math.exp(0.1) * zero, 0).sum(), np.maximum(zero - math.exp(0.1) * one, 0).sum())
-    assert found.verdict.delta_upper is not None
-    assert delta <= found.verdict.delta_upper
+    assert found.delta_upper is not None
+    assert delta <= found.delta_upper
 
 
 # --- claims -----------------------------------------------------------------------------------------------------------
@@ -231,27 +234,27 @@ def test_bins_are_undecided_where_edges_are() -> None:
 @pytest.mark.parametrize("epsilon", [0.6, 1.0, 2.0])
 def test_a_claim_that_needs_a_delta_is_violated(epsilon: float) -> None:
     """One released result at the paper's parameters: 7.8e-7 is needed at epsilon = 1, six digits above the error."""
-    found = audit_marginal(Setting(PAPER, Exponential.private(PAPER, epsilon), 0.84), epsilon, engine="exact")
+    found = audit(Setting(PAPER, Exponential.private(PAPER, epsilon), 0.84), epsilon, "marginal", engine="exact")
     needed = found.leakage.profile.at(epsilon)
     assert needed > 3 * (1 + math.exp(epsilon)) * found.numerical_error
-    assert found.verdict.verdict == "violated"
-    assert 0.9 * needed < found.verdict.delta_lower <= needed
-    assert found.verdict.witness is not None
-    assert abs(found.verdict.witness.log_ratio) > epsilon
+    assert found.verdict == "violated"
+    assert 0.9 * needed < found.delta_lower <= needed
+    assert found.witness is not None
+    assert abs(found.witness.log_ratio) > epsilon
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0, 5.0, 8.0])
 def test_no_bin_is_outside_a_claim_that_is_not_violated(epsilon: float) -> None:
     """And an exact audit that refutes nothing says which delta it leaves open."""
     mechanism = Exponential.private(PAPER, 1.0)
-    found = audit_marginal(Setting(PAPER, mechanism, 0.84), epsilon, engine="exact")
-    if found.verdict.verdict != "violated":
+    found = audit(Setting(PAPER, mechanism, 0.84), epsilon, "marginal", engine="exact")
+    if found.verdict != "violated":
         assert not found.histogram.outside.any()
-        assert found.verdict.verdict == "consistent", "some tau are possible with x_n = 1 only"
-        assert found.verdict.delta_upper is not None
-        assert found.leakage.profile.at(epsilon) < found.verdict.delta_upper
+        assert found.verdict == "undecided", "some tau are possible with x_n = 1 only"
+        assert found.delta_upper is not None
+        assert found.leakage.profile.at(epsilon) < found.delta_upper
         assert "numerical error" in found.sentence
-    assert (found.verdict.verdict == "violated") == (epsilon < 2.0)
+    assert (found.verdict == "violated") == (epsilon < 2.0)
 
 
 @pytest.mark.parametrize(
@@ -260,27 +263,29 @@ def test_no_bin_is_outside_a_claim_that_is_not_violated(epsilon: float) -> None:
 def test_a_claim_next_to_the_truth(share: float, verdict: str) -> None:
     """Two-sided noise of scale c / 0.1 has bins with a log ratio of 0.1, exactly: a claim of a bit less is false."""
     test = Sprt(0.73, 0.03, 0.05)
-    found = audit(Setting(test, private(Laplace, test, 0.1), 0.84), 0.1 * share, engine="exact", bin_width=100)
-    assert found.verdict.verdict == verdict
+    found = audit(
+        Setting(test, private(Laplace, test, 0.1), 0.84), 0.1 * share, Expected(bin_width=100), engine="exact"
+    )
+    assert found.verdict == verdict
     assert found.bins_outside == 0 or verdict == "violated"
 
 
 def test_what_outlasts_a_sequence_counts_however_little_it_is() -> None:
     """The last of 3000 ones, changed: tau = 3000 takes x_n = 1, with a probability of 6e-37."""
     test = Sprt(0.73, 0.03, 0.05)
-    found = audit_informed(
-        Setting(test, Exponential.private(test, 0.1), 0.84), 0.1, entry=3000, sequence=np.ones(3000, int)
+    found = audit(
+        Setting(test, Exponential.private(test, 0.1), 0.84), 0.1, Informed(sequence=np.ones(3000, int)), entry=3000
     )
-    assert (found.verdict.verdict, found.verdict.epsilon_lower) == ("violated", math.inf)
-    assert 0 < found.verdict.delta_lower < 1e-20
-    certain = audit_informed(Setting(test, NoNoise(), 0.84), 0.1, entry=3000, sequence=np.ones(3000, int))
-    assert (certain.verdict.verdict, certain.verdict.delta_upper) == ("certified", 0.0)
-    before = audit_informed(
-        Setting(test, Exponential.private(test, 0.1), 0.84), 0.1, entry=2, sequence=np.tile([1, 0], 3)
+    assert (found.verdict, found.epsilon_lower) == ("violated", math.inf)
+    assert 0 < found.delta_lower < 1e-20
+    certain = audit(Setting(test, NoNoise(), 0.84), 0.1, Informed(sequence=np.ones(3000, int)), entry=3000)
+    assert (certain.verdict, certain.delta_upper) == ("certified", 0.0)
+    before = audit(
+        Setting(test, Exponential.private(test, 0.1), 0.84), 0.1, Informed(sequence=np.tile([1, 0], 3)), entry=2
     )
-    assert before.verdict.verdict == "consistent"
+    assert before.verdict == "undecided"
     assert "outlast it" in before.sentence
-    assert before.verdict.delta_upper == pytest.approx(1.0, abs=1e-9)
+    assert before.delta_upper == pytest.approx(1.0, abs=1e-9)
 
 
 @given(st.floats(0.2, 0.8), st.floats(0.1, 0.9), st.floats(0.02, 2.0), st.integers(1, 50))
@@ -290,7 +295,7 @@ def test_rounding_violates_nothing(p: float, p_phi: float, epsilon: float, width
     test = Sprt(p, 0.2 * min(p, 1.0 - p), 0.05)
     assume(abs(p_phi - p) > 2.0 * test.delta)
     found = audit(
-        Setting(test, Exponential.private(test, epsilon), p_phi), epsilon, engine="exact", bin_width=5 * width
+        Setting(test, Exponential.private(test, epsilon), p_phi), epsilon, Expected(bin_width=5 * width), engine="exact"
     )
     h, ends = found.histogram, max(found.start_1, found.start_0)
     above = h.lo > ends + 1.0

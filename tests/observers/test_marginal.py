@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,12 +15,14 @@ from dpsmc_audit.evidence.profiles import privacy_profile
 from dpsmc_audit.evidence.verdict import Method
 from dpsmc_audit.exact.calibration import private
 from dpsmc_audit.mechanisms import Exponential, Laplace, Mechanism, NoNoise, Truncated
+from dpsmc_audit.observers.audit import audit
 from dpsmc_audit.observers.informed.law import average
-from dpsmc_audit.observers.marginal.audit import audit_marginal, exact_verdict
+from dpsmc_audit.observers.marginal.audit import Marginal, exact_verdict
 from dpsmc_audit.observers.marginal.law import MarginalLaw, count_runs, marginal_law, smoothed_law
 from dpsmc_audit.runs.execution import Execution
+from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.sampling.runs import derived, draw_runs
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 from tests.support.statistics import chi_square
 from tests.support.strategies import epsilons, examples, mechanisms, sprts
@@ -42,7 +45,7 @@ def test_what_one_released_time_tells(
 ) -> None:
     """Total variation, delta at epsilon and at 2 epsilon, ratios of {tau <= k}; computed by other code than ours."""
     test = Sprt(0.73, delta, alpha)
-    law = marginal_law(Setting(test, Exponential.private(test, epsilon), 0.84), (1,))
+    law = marginal_law(Adjacent(Setting(test, Exponential.private(test, epsilon), 0.84)))
     found = law.leakage(np.array([epsilon, 2 * epsilon]), 0.01)
     seen = (found.total_variation, found.profile.at(epsilon), found.profile.at(2 * epsilon))
     assert seen == pytest.approx(numbers, abs=6e-6)
@@ -61,7 +64,7 @@ def test_one_direction_holds_where_the_far_bound_is_negligible(
     epsilon: float, entry: int, p_phi: float, free: str
 ) -> None:
     """tau with x_n = 0 at L is tau with x_n = 1 at L + c, so memoryless L give P_0 <= e^epsilon P_1; mirrored."""
-    law = marginal_law(Setting(PAPER, Exponential.private(PAPER, epsilon), p_phi), (entry,))
+    law = marginal_law(Adjacent(Setting(PAPER, Exponential.private(PAPER, epsilon), p_phi), (entry,)))
     profile = privacy_profile(law.p1.ravel(), law.p0.ravel(), np.array([0.5 * epsilon, epsilon]))
     assert getattr(profile, free)[1] < 1e-9
     assert getattr(profile, free)[0] > 1e-3
@@ -69,7 +72,7 @@ def test_one_direction_holds_where_the_far_bound_is_negligible(
 
 def test_two_entries_need_more_than_one() -> None:
     """Group privacy: at distance 2 both directions need delta at epsilon, and one is free again at 2 epsilon."""
-    one, two = (marginal_law(Setting(PAPER, LAW, 0.84), entries) for entries in ((1,), (1, 5)))
+    one, two = (marginal_law(Adjacent(Setting(PAPER, LAW, 0.84), entries)) for entries in ((1,), (1, 5)))
     grid = np.array([0.01, 0.02])
     single, double = (privacy_profile(law.p1.ravel(), law.p0.ravel(), grid) for law in (one, two))
     assert double.delta_1_over_0[0] > 2 * single.delta_1_over_0[0]
@@ -84,10 +87,12 @@ def test_counted_and_smoothed_laws_follow_the_exact_one(
 ) -> None:
     """Chi-square of the counts at level 1e-6; the truth within Rao-Blackwell's intervals of level 1e-6, all of them."""
     law, chosen = data.draw(mechanisms(test)), tuple(sorted(entries))
-    exact = marginal_law(Setting(test, law, p_phi), chosen)
+    exact = marginal_law(Adjacent(Setting(test, law, p_phi), chosen))
     if exact.scatter > 2e-3:
         return
-    found = count_runs(Setting(test, law, p_phi), chosen, 5000, seed=5, max_steps=10**6).law()
+    found = count_runs(
+        Adjacent(Setting(test, law, p_phi), chosen), 5000, sampling=Sampling(seed=5, max_steps=10**6)
+    ).law()
     counts = np.rint(5000 * np.array([found.p1, found.p0])).astype(np.int64)
     for seen, p in ((counts[0], exact.p1), (counts[1], exact.p0)):
         side, tau = np.nonzero(seen)
@@ -95,7 +100,13 @@ def test_counted_and_smoothed_laws_follow_the_exact_one(
         decision = np.array([1, 0, -1])[side]
         assert chi_square(np.repeat(tau + 1, repeats), np.repeat(decision, repeats), p[0], p[1]) > 1e-6
     width = max(1, int(counts.shape[2] / 10))
-    smooth = smoothed_law(Setting(test, law, p_phi), chosen, 200, width, seed=5, max_steps=10**5, confidence=1 - 1e-6)
+    smooth = smoothed_law(
+        Adjacent(Setting(test, law, p_phi), chosen),
+        200,
+        width,
+        confidence=1 - 1e-6,
+        sampling=Sampling(seed=5, max_steps=10**5),
+    )
     assert smooth.mean.sum() == pytest.approx(2, abs=1e-6)
     for low, high, p in zip(smooth.low, smooth.high, exact.binned(width), strict=True):
         size = min(low.shape[1], p.shape[1])
@@ -106,8 +117,8 @@ def test_counted_and_smoothed_laws_follow_the_exact_one(
 def test_averaged_informed_laws_are_no_more_than_the_marginal_one() -> None:
     """An observer who knows more tells more: delta averaged over sequences is at least the marginal delta."""
     grid = np.array([0.0, 0.01, 0.05])
-    informed = average(Setting(PAPER, LAW, 0.84), [1], 300, grid, seed=2).profile
-    marginal = marginal_law(Setting(PAPER, LAW, 0.84), (1,)).leakage(grid, 0.01).profile
+    informed = average(Adjacent(Setting(PAPER, LAW, 0.84)), 300, grid, sampling=Sampling(seed=2)).profile
+    marginal = marginal_law(Adjacent(Setting(PAPER, LAW, 0.84))).leakage(grid, 0.01).profile
     assert np.all(informed.delta_1_over_0 >= marginal.delta_1_over_0 - 2e-4)
 
 
@@ -115,7 +126,7 @@ def test_laplace_hides_more_and_truncated_noise_costs_less() -> None:
     """delta(epsilon) of one released (tau, o): .0070 by Algorithm 2, .0003 by Laplace noise; exact."""
     laplace, truncated = private(Laplace, PAPER, 0.01), private(Truncated, PAPER, 0.01)
     grid = np.array([0.01])
-    delta = {law.name: marginal_law(Setting(PAPER, law, 0.84), (1,)).leakage(grid, 0.01).profile.at(0.01) for law in
+    delta = {law.name: marginal_law(Adjacent(Setting(PAPER, law, 0.84))).leakage(grid, 0.01).profile.at(0.01) for law in
              (LAW, laplace, truncated)}  # fmt: skip
     assert delta["laplace"] == pytest.approx(3.1e-4, abs=1e-5)
     assert delta["laplace"] < 5e-4
@@ -127,17 +138,17 @@ def test_laplace_hides_more_and_truncated_noise_costs_less() -> None:
 
 
 def test_the_exact_audit_refutes_algorithm_2() -> None:
-    found = audit_marginal(Setting(PAPER, LAW, 0.84), 0.01, engine="exact")
-    assert found.verdict.verdict == "violated"
-    assert found.verdict.epsilon_lower == pytest.approx(0.2549, abs=1e-4)
-    assert found.verdict.delta_lower == pytest.approx(0.00703, abs=1e-5)
+    found = audit(Setting(PAPER, LAW, 0.84), 0.01, "marginal", engine="exact")
+    assert found.verdict == "violated"
+    assert found.epsilon_lower == pytest.approx(0.2549, abs=1e-4)
+    assert found.delta_lower == pytest.approx(0.00703, abs=1e-5)
     assert found.histogram.p1.sum() == pytest.approx(1, abs=1e-9)
     assert set(found.histogram.decision) == {"H_null"}
 
 
 def judged_ratio(name: str) -> float:
     """The exact log ratio of an event by its name."""
-    exact = marginal_law(Setting(PAPER, LAW, 0.84), (1,))
+    exact = marginal_law(Adjacent(Setting(PAPER, LAW, 0.84)))
     text = name.replace(" and o = 1", "").replace(" = ", " == ")  # the other decision has a probability of 1e-27
     held = np.array([eval(text, {"tau": tau}) for tau in range(1, exact.p1.shape[1] + 1)])
     one, zero = (float(p.sum(axis=0)[held].sum()) for p in (exact.p1, exact.p0))
@@ -150,7 +161,9 @@ def test_the_sampled_audit_refutes_it_too_and_never_overclaims(method: Method) -
     exceeded (1 % each is allowed). The study below has a hundred seeds.
     """
     for seed in range(8):
-        counts = count_runs(Setting(PAPER, LAW, 0.84), (1,), 1_000_000, seed=seed, max_steps=10**7, execution=TWO)
+        counts = count_runs(
+            Adjacent(Setting(PAPER, LAW, 0.84)), 1_000_000, sampling=Sampling(seed=seed, max_steps=10**7, execution=TWO)
+        )
         found = bounded_verdict(counts.parts, 0.01, 0.0, 0.99, method, floor=None)
         assert found.epsilon_lower > 0.02
         assert found.witness is not None
@@ -163,7 +176,9 @@ def test_the_sampled_audit_over_a_hundred_seeds(method: Method) -> None:
     """Refuted in at least 95 of 100, above the exact ratio of the judged event in at most one."""
     refuted, over = 0, 0
     for seed in range(100):
-        counts = count_runs(Setting(PAPER, LAW, 0.84), (1,), 1_000_000, seed=seed, max_steps=10**7, execution=TWO)
+        counts = count_runs(
+            Adjacent(Setting(PAPER, LAW, 0.84)), 1_000_000, sampling=Sampling(seed=seed, max_steps=10**7, execution=TWO)
+        )
         found = bounded_verdict(counts.parts, 0.01, 0.0, 0.99, method, floor=None)
         refuted += found.epsilon_lower > 0.02
         assert found.witness is not None
@@ -175,8 +190,13 @@ def test_the_sampled_audit_over_a_hundred_seeds(method: Method) -> None:
 
 def test_bets_refute_it_with_fewer_runs() -> None:
     """At any time: the audit stops with the claim's fall, and says after how many runs."""
-    found = audit_marginal(Setting(PAPER, LAW, 0.84), 0.01, runs=1_000_000, pairs=4, method="anytime", execution=TWO)
-    assert found.verdict.verdict == "violated"
+    found = audit(
+        Setting(PAPER, LAW, 0.84),
+        0.01,
+        Marginal(runs=1_000_000, pairs=4, method="anytime"),
+        sampling=Sampling(execution=TWO),
+    )
+    assert found.verdict == "violated"
     assert found.runs < 300_000
     assert f"after {found.runs} runs" in found.sentence
     assert found.histogram.p1.sum() == pytest.approx(1.0)
@@ -189,7 +209,10 @@ def test_alarms_on_a_true_null_keep_to_their_level(confidence: float) -> None:
     law, alarms = Exponential.private(test, 0.3), 0
     for seed in range(400):
         two = [
-            count_runs(Setting(test, law, 0.84), (1,), 500, seed=2 * seed + k, max_steps=10**6).parts for k in (0, 1)
+            count_runs(
+                Adjacent(Setting(test, law, 0.84)), 500, sampling=Sampling(seed=2 * seed + k, max_steps=10**6)
+            ).parts
+            for k in (0, 1)
         ]
         same = Parts((two[0].members[0], two[1].members[0]))
         verdict = bounded_verdict(same, 1e-9, 0.0, confidence, floor=None)
@@ -203,7 +226,7 @@ def test_alarms_on_a_true_null_keep_to_their_level(confidence: float) -> None:
 def test_an_exact_verdict_agrees_with_the_profile(
     data: st.DataObject, test: Sprt, epsilon: float, p_phi: float
 ) -> None:
-    law = marginal_law(Setting(test, data.draw(mechanisms(test)), p_phi), (1,))
+    law = marginal_law(Adjacent(Setting(test, data.draw(mechanisms(test)), p_phi)))
     delta = privacy_profile(law.p1.ravel(), law.p0.ravel(), np.array([epsilon])).at(epsilon)
     found = exact_verdict(law, epsilon, 0.01)
     assert found.delta_lower <= delta + 1e-12
@@ -224,19 +247,20 @@ def test_private_enough_is_certified() -> None:
 
 
 def test_without_noise_there_is_nothing_to_compare_but_times() -> None:
-    found = audit_marginal(Setting(PAPER, NoNoise(), 0.84), 0.01, engine="exact")
+    found = audit(Setting(PAPER, NoNoise(), 0.84), 0.01, "marginal", engine="exact")
     assert found.leakage.total_variation == pytest.approx(0.0549, abs=1e-4)
 
 
 def test_counts_become_outcomes_by_part() -> None:
     """Twenty runs in a row: two, six and twelve of either member; the law is the shares of all."""
-    test, options = Sprt(0.73, 0.03, 0.05), {"seed": 3, "max_steps": 60}
-    counts = count_runs(Setting(test, Exponential.private(test, 0.5), 0.8), (1,), 500, **options)  # type: ignore[arg-type]
+    test = Sprt(0.73, 0.03, 0.05)
+    setting = Setting(test, Exponential.private(test, 0.5), 0.8)
+    counts = count_runs(Adjacent(setting), 500, Sampling(seed=3, max_steps=60))
     assert [[part.runs for part in member] for member in counts.parts.members] == [[50, 150, 300]] * 2
     drawn = [
-        draw_runs(Setting(test, Exponential.private(test, 0.5), 0.8), 500, seed=int(derived(3, 5 + m)), max_steps=60,
-                  entries=(1,), bit=1 - m) for m in range(2)
-    ]  # fmt: skip
+        draw_runs(setting, 500, Sampling(seed=int(derived(3, 5 + m)), max_steps=60), entries=(1,), bit=1 - m)
+        for m in range(2)
+    ]
     assert counts.samples == sum(int(runs.tau.sum()) for runs in drawn)
     assert counts.unfinished == sum(int(np.sum(runs.decision == -1)) for runs in drawn)
     law = counts.law()
@@ -249,18 +273,19 @@ def test_counts_become_outcomes_by_part() -> None:
 
 
 def test_where_the_exact_law_is_too_dear_the_sampled_audit_goes_on() -> None:
-    found = audit_marginal(Setting(PAPER, LAW, 0.73), 0.01, runs=300, pairs=4, max_steps=5000)
+    found = audit(Setting(PAPER, LAW, 0.73), 0.01, Marginal(runs=300, pairs=4), sampling=Sampling(max_steps=5000))
     assert found.exact is None
     assert found.leakage_from == "sampled"
     with pytest.raises(ParameterError, match="drift"):
-        audit_marginal(Setting(PAPER, LAW, 0.73), 0.01, engine="exact")
+        audit(Setting(PAPER, LAW, 0.73), 0.01, "marginal", engine="exact")
 
 
 @pytest.mark.parametrize("law", [LAW, Laplace(5.0, 2.0)])
 def test_results_depend_on_the_seed_alone(law: Mechanism) -> None:
     ways = (Execution(), Execution("threads", 3, block_size=700))
     first, second = (
-        count_runs(Setting(PAPER, law, 0.84), (1,), 9000, seed=4, max_steps=10**6, execution=way) for way in ways
+        count_runs(Adjacent(Setting(PAPER, law, 0.84)), 9000, sampling=Sampling(seed=4, max_steps=10**6, execution=way))
+        for way in ways
     )
     for one, other in zip(first.parts.members, second.parts.members, strict=True):
         for a, b in zip(one, other, strict=True):
@@ -274,6 +299,7 @@ def test_results_depend_on_the_seed_alone(law: Mechanism) -> None:
      ({"runs": 1}, "runs"), ({"bin_width": 0}, "bin_width"), ({"epsilons": []}, "epsilons")],
 )  # fmt: skip
 def test_impossible_requests_are_named(change: dict[str, object], word: str) -> None:
-    arguments = {"epsilon": 0.01} | change
+    options: dict[str, Any] = {"epsilon": 0.01} | change
+    own = {name: options.pop(name) for name in change if name not in ("epsilon", "entry")}
     with pytest.raises(ParameterError, match=word):
-        audit_marginal(Setting(PAPER, LAW, 0.84), **arguments)  # type: ignore[arg-type]
+        audit(Setting(PAPER, LAW, 0.84), observer=Marginal(**own), **options)

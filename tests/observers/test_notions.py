@@ -11,7 +11,7 @@ from dpsmc_audit.exact.fixed import Steps, exit_law
 from dpsmc_audit.exact.ladder import MeanPassage
 from dpsmc_audit.mechanisms import Exponential, Law, NoNoise
 from dpsmc_audit.observers.expected.law import _by_grid, expected_law, forced_moments, output_sensitivity
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 from tests.support.strategies import examples, sprts
 
@@ -20,7 +20,7 @@ LAW = Exponential.private(PAPER, 0.01)
 
 
 def test_the_papers_parameters() -> None:
-    found = expected_law(Setting(PAPER, LAW, 0.84), entries=(1,), bin_width=140)
+    found = expected_law(Adjacent(Setting(PAPER, LAW, 0.84)), bin_width=140)
     one, zero = found.probabilities()
     assert found.edges[2] == 280
     assert one[2] == pytest.approx(0.009218, abs=1e-5)
@@ -49,7 +49,7 @@ def test_the_staircase_is_located_to_the_last_step() -> None:
 @pytest.mark.parametrize(("p_phi", "epsilon"), [(0.84, 0.01), (0.84, 0.2), (0.6, 0.05)])
 def test_ladder_and_grid_agree_within_the_grids_error(p_phi: float, epsilon: float) -> None:
     law = Exponential.private(PAPER, epsilon)
-    found = expected_law(Setting(PAPER, law, p_phi), entries=(1,), bin_width=100)
+    found = expected_law(Adjacent(Setting(PAPER, law, p_phi)), bin_width=100)
     assert found.method == "ladder"
     far = float(law.quantile(1 - 1e-9))
     reached, error = _by_grid(Setting(PAPER, law, p_phi), (1,), found.edges, far)
@@ -65,7 +65,7 @@ def test_probabilities_are_those_of_many_l(test: Sprt, epsilon: float, p_phi: fl
     law = Exponential.private(test, epsilon)
     shares = (np.arange(300) + 0.5) / 300
     assume(test.wald(p_phi, float(law.quantile(1.0 - 1e-4))).samples < 100_000)  # too many bins else
-    found = expected_law(Setting(test, law, p_phi), (entry,), bin_width=7, upto=1e-4)
+    found = expected_law(Adjacent(Setting(test, law, p_phi), (entry,)), bin_width=7, upto=1e-4)
     for tail, bit in ((found.tail_1, 1), (found.tail_0, 0)):
         values = np.array([forced_moments(test, p_phi, float(x), {entry: bit})[0] for x in law.quantile(shares)])
         counted = np.array([np.mean(values >= edge * (1 - 1e-6)) for edge in found.edges])
@@ -85,12 +85,12 @@ def test_forced_moments_without_and_with_walds_identities(entry: int, monkeypatc
 def test_output_sensitivity_depends_on_the_distance_to_the_threshold() -> None:
     test = Sprt(0.73, 0.03, 0.05)
     law = Exponential.private(test, 0.05)
-    assert output_sensitivity(Setting(test, law, 0.84), (1,)) == pytest.approx(6.8e-6, rel=0.01)
-    assert output_sensitivity(Setting(test, law, 0.76), (1,)) == pytest.approx(0.0159, rel=0.01)
+    assert output_sensitivity(Adjacent(Setting(test, law, 0.84))) == pytest.approx(6.8e-6, rel=0.01)
+    assert output_sensitivity(Adjacent(Setting(test, law, 0.76))) == pytest.approx(0.0159, rel=0.01)
 
 
 def test_without_noise_the_averages_are_two_points() -> None:
-    found = expected_law(Setting(PAPER, NoNoise(), 0.84), entries=(1,), bin_width=140)
+    found = expected_law(Adjacent(Setting(PAPER, NoNoise(), 0.84)), bin_width=140)
     one, zero = found.probabilities()
     assert (one[2], zero[3]) == (1, 1)
     assert found.gap.mass == 1
@@ -98,14 +98,14 @@ def test_without_noise_the_averages_are_two_points() -> None:
 
 @pytest.mark.parametrize(("entry", "difference"), [(1, 9.097), (400, 4.904), (1000, 0.0)])
 def test_the_gap_fades_with_the_entry(entry: int, difference: float) -> None:
-    found = expected_law(Setting(PAPER, LAW, 0.84), (entry,), bin_width=140)
+    found = expected_law(Adjacent(Setting(PAPER, LAW, 0.84), (entry,)), bin_width=140)
     assert found.gap.end - found.gap.start == pytest.approx(difference, abs=6e-4)
     assert (found.gap.integer is None) == (entry == 1000)
 
 
 def test_a_late_entry_shows_where_the_test_is_likely_to_stop() -> None:
     """n = 1000: no support gap, but averages around 1000 are likelier with x_n = 1; against a dense grid of L."""
-    found = expected_law(Setting(PAPER, LAW, 0.84), (1000,), bin_width=140)
+    found = expected_law(Adjacent(Setting(PAPER, LAW, 0.84), (1000,)), bin_width=140)
     one, zero = found.probabilities()
     grid = np.linspace(0.0, 30.0, 1201)
     curves = [np.array([exit_law(PAPER, 0.84, float(x), {1000: bit}).mean for x in grid]) for bit in (1, 0)]
@@ -125,7 +125,7 @@ def test_a_block_of_entries_is_looked_at_step_by_step() -> None:
     """Ten entries: averages are a staircase in L, and each edge is found by bisection; against 2000 quantiles of L."""
     test, entries = Sprt(0.6, 0.1, 0.05), tuple(range(1, 11))
     law = Law.of("gamma", a=2.0, scale=0.5 * test.step_sum)
-    found = expected_law(Setting(test, law, 0.75), entries, bin_width=3)
+    found = expected_law(Adjacent(Setting(test, law, 0.75), entries), bin_width=3)
     assert found.method == "bisection"
     for tail, bit in ((found.tail_1, 1), (found.tail_0, 0)):
         values = np.array(

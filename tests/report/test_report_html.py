@@ -9,7 +9,6 @@ import math
 import re
 from html.parser import HTMLParser
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from dpsmc_audit.report.page_audit import write_report
 from dpsmc_audit.report.page_sweep import summary, sweep_page
 from dpsmc_audit.report.terminal import as_table, colourful
 from dpsmc_audit.report.words import TITLES, in_words, meaning
+from dpsmc_audit.tasks.other_observers import OtherObservers
 from tests.app.test_cli import run
 from tests.support import reports
 from tests.support.command import Run
@@ -253,29 +253,21 @@ def test_a_sweep_links_its_points(run: Run, tmp_path: Path) -> None:
     assert "python -m dpsmc_audit -m task=simulate engine=exact alpha=0.01,0.7,0.05 epsilon=0.5" in found.words
 
 
-def asked(task: str) -> Any:
-    """A configuration, as far as `write_report` reads it before it looks at files."""
-    return SimpleNamespace(task=SimpleNamespace(name=task), sampler="mine:noisy")
-
-
-def test_a_release_has_no_report(tmp_path: Path) -> None:
-    result = reports.sampler(tmp_path)
-    assert write_report(asked("verify"), tmp_path, result, [], [], alone=True) == []
-    assert not (tmp_path / "report.html").exists()
-    assert write_report(asked("audit"), tmp_path, result, [], [], alone=True)[0] == "report.html"
+def test_a_report_is_written_and_named(tmp_path: Path) -> None:
+    assert write_report(tmp_path, reports.sampler(tmp_path), [], [])[0] == "report.html"
     assert (tmp_path / "report.html").exists()
 
 
 def test_a_page_that_fails_does_not_cost_the_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = reports.sampler(tmp_path)
     (tmp_path / "histogram.csv").unlink()
-    assert write_report(asked("audit"), tmp_path, result, [], [], alone=True) == []
+    assert write_report(tmp_path, result, [], []) == []
     assert "warning: report.html could not be made: FileNotFoundError" in capsys.readouterr().err
 
 
 def test_the_observers_left_out_are_named(tmp_path: Path) -> None:
-    result = reports.marginal(tmp_path)
-    page = reports.page(tmp_path, result, left_out={"informed": "it would take more than a second here"})
+    others = OtherObservers(left_out={"informed": "it would take more than a second here"})
+    page = reports.page(tmp_path, reports.marginal(tmp_path) | {"other_observers": others.as_dict()})
     assert "Informed (all others known) is left out: it would take more than a second here." in Elements(page).words
 
 

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsmc_audit import Exponential, Laplace, NoNoise, Sprt, audit_marginal, marginal_law
+from dpsmc_audit import Exponential, Laplace, NoNoise, Sprt, marginal_law
 from dpsmc_audit.exact.calibration import private
+from dpsmc_audit.observers.audit import audit
 from dpsmc_audit.report.bins import Bin, Bins, read_bins
 from dpsmc_audit.report.charts import say_bin
 from dpsmc_audit.report.multiples import panels
@@ -22,7 +23,7 @@ from dpsmc_audit.report.page_sweep import sort_key
 from dpsmc_audit.report.profile_chart import Curve, slider_data
 from dpsmc_audit.report.svg import brief, brief_delta
 from dpsmc_audit.report.tables import _observer_columns, as_text, decimals
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.setting import Adjacent, Setting
 from tests.support import reports
 from tests.support.documents import README, TOP
 
@@ -49,7 +50,7 @@ def test_zero_stays_zero() -> None:
 
 def law_page(folder: Path, epsilon: float) -> tuple[dict[str, Any], str]:
     """The page of one released result at the paper's parameters, where the first bins are rare."""
-    found = audit_marginal(Setting(PAPER, Exponential.private(PAPER, epsilon), 0.84), epsilon, engine="exact")
+    found = audit(Setting(PAPER, Exponential.private(PAPER, epsilon), 0.84), epsilon, "marginal", engine="exact")
     result = reports._written(folder, found, reports.parameters("marginal", "exact", epsilon=epsilon))
     return result, reports.page(folder, result)
 
@@ -74,7 +75,7 @@ def test_bins_of_a_page_show_their_probabilities(tmp_path: Path) -> None:
 def test_what_is_not_drawn_is_no_zero_either(tmp_path: Path) -> None:
     """The other decision, rare or not, and what lies beyond the picture."""
     test = Sprt(0.73, 0.03, 0.01)
-    found = audit_marginal(Setting(test, Exponential.private(test, 0.1), 0.84), 0.1, engine="exact")
+    found = audit(Setting(test, Exponential.private(test, 0.1), 0.84), 0.1, "marginal", engine="exact")
     result = reports._written(tmp_path, found, reports.parameters("marginal", "exact"))
     notes = " ".join(read_bins(tmp_path, result).notes)
     shares = re.findall(r"probability (\S+) \(x = 1\), (\S+) \(x = 0\)", notes)
@@ -136,7 +137,7 @@ def test_the_log_ratio_of_one_released_time_is_called_one(page: Path) -> None:
         r" \(the ratio itself is ([\d.]+), where e\^epsilon is ([\d.]+)\)"
     )
     ((until, times, ratio, allowed),) = re.findall(pattern, text)
-    law = marginal_law(Setting(PAPER, LAW, 0.84), (1,))
+    law = marginal_law(Adjacent(Setting(PAPER, LAW, 0.84)))
     one, zero = (float(p[:, : int(until)].sum()) for p in (law.p1, law.p0))
     assert f"{one:.2f}" == "0.01"
     assert (ratio, allowed) == (f"{one / zero:.2f}", f"{math.exp(0.01):.2f}")

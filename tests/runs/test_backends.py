@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from dpsmc_audit.report import figures
-from dpsmc_audit.runs import execution
 from tests.support.command import Run, runner
 
 AUDIT = ["pairs=260", "draws=500", "epsilon=0.05"]
@@ -27,11 +25,10 @@ WAYS = {
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Iterator[Run]:
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
     """Without figures, which take longer than the rest."""
     monkeypatch.setattr(figures, "save", lambda *_: None)
-    yield runner(monkeypatch, capsys, tmp_path)
-    execution._close()
+    return runner(monkeypatch, capsys, tmp_path)
 
 
 @pytest.mark.filterwarnings("default")

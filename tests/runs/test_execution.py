@@ -17,18 +17,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpsmc_audit import Exponential, ParameterError, Sprt, audit, audit_mechanism, simulate
+from dpsmc_audit import Exponential, ParameterError, Sprt, audit_mechanism, simulate
 from dpsmc_audit.evidence.anytime import Anytime
+from dpsmc_audit.mechanisms import NoNoise
 from dpsmc_audit.models.sources import Bernoulli
+from dpsmc_audit.observers.audit import audit
 from dpsmc_audit.observers.expected import audit as expected
+from dpsmc_audit.observers.expected.audit import Expected
 from dpsmc_audit.observers.expected.verdicts import support_gap_evidence
 from dpsmc_audit.observers.informed.law import average
 from dpsmc_audit.observers.marginal.law import Counts, count_runs
-from dpsmc_audit.runs import execution as module
 from dpsmc_audit.runs.checkpoints import Checkpoint
 from dpsmc_audit.runs.execution import AHEAD, Backend, Execution, accumulate, cut
 from dpsmc_audit.sampling.pairs import draw_excess, pair_sums
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.sampling.plan import Sampling
+from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.tasks.simulate import Tally
 from dpsmc_audit.tasks.simulate_model import simulate_model
 
@@ -48,23 +51,37 @@ def _tables(counts: Counts) -> list[Any]:
 
 def _bets(way: Execution) -> Any:
     bets = Anytime(0.15, 0.0, 0.99)
-    counts = count_runs(Setting(TEST, LAW, 0.84), (1,), 1500, seed=2, max_steps=10**6, bets=bets, execution=way)
+    counts = count_runs(
+        Adjacent(Setting(TEST, LAW, 0.84)), 1500, bets=bets, sampling=Sampling(seed=2, max_steps=10**6, execution=way)
+    )
     return _tables(counts), bets.pairs, bets.capital, bets.rejected
 
 
 def _pairs(way: Execution) -> Any:
     excess = draw_excess(LAW, 60, 1)
-    found = pair_sums(TEST, 0.8, excess, 101, (2,), seed=4, max_steps=10**5, execution=way)
+    found = pair_sums(
+        Adjacent(Setting(TEST, NoNoise(), 0.8), (2,)),
+        excess,
+        101,
+        sampling=Sampling(seed=4, max_steps=10**5, execution=way),
+    )
     return found.sums.tolist(), found.sizes.tolist(), found.unfinished, found.steps
 
 
 def _informed(way: Execution) -> Any:
-    found = average(Setting(TEST, LAW, 0.84), [1], 23, np.linspace(0, 1, 7), seed=3, max_steps=10**5, execution=way)
+    found = average(
+        Adjacent(Setting(TEST, LAW, 0.84)),
+        23,
+        np.linspace(0, 1, 7),
+        sampling=Sampling(seed=3, max_steps=10**5, execution=way),
+    )
     return found.reveal_1, found.reveal_0, found.total_variation, found.profile.delta_1_over_0.tolist(), found.steps
 
 
 def _audit(way: Execution) -> Any:
-    found = audit(Setting(PAPER, LONG, 0.84), 0.05, pairs=60, draws=150, bin_width=140, execution=way)
+    found = audit(
+        Setting(PAPER, LONG, 0.84), 0.05, Expected(pairs=60, draws=150, bin_width=140), sampling=Sampling(execution=way)
+    )
     columns = [
         getattr(found.histogram, name).tolist() for name in ("lo", "p1", "p0", "log_ratio_low", "log_ratio_high")
     ]
@@ -74,21 +91,29 @@ def _audit(way: Execution) -> Any:
 
 def _black_box(method: str) -> Callable[[Execution], Any]:
     def run(way: Execution) -> Any:
-        found = audit_mechanism(sampler, 0.5, runs=900, confidence=0.999, method=method, execution=way)  # type: ignore[arg-type]
+        options: dict[str, Any] = {"method": method, "sampling": Sampling(execution=way)}
+        found = audit_mechanism(sampler, 0.5, runs=900, confidence=0.999, **options)  # type: ignore[arg-type]
         return found.as_dict() | {"seconds": 0}, found.histogram.runs_1.tolist()
 
     return run
 
 
 WORK: dict[str, Callable[[Execution], Any]] = {
-    "simulate": lambda way: simulate(Setting(TEST, LAW, 0.84), 900, seed=3, max_steps=300, execution=way).tally,
+    "simulate": lambda way: (
+        simulate(Setting(TEST, LAW, 0.84), 900, sampling=Sampling(seed=3, max_steps=300, execution=way)).tally
+    ),
     "marginal": lambda way: _tables(
-        count_runs(Setting(TEST, LAW, 0.84), (1, 4), 900, seed=3, max_steps=10**6, execution=way)
+        count_runs(
+            Adjacent(Setting(TEST, LAW, 0.84), (1, 4)), 900, sampling=Sampling(seed=3, max_steps=10**6, execution=way)
+        )
     ),
     "anytime": _bets,
     "pairs": _pairs,
     "gap": lambda way: support_gap_evidence(
-        Setting(TEST, LAW, 0.84), (1,), 240, seed=1, max_steps=10**5, confidence=0.99, execution=way
+        Adjacent(Setting(TEST, LAW, 0.84)),
+        240,
+        confidence=0.99,
+        sampling=Sampling(seed=1, max_steps=10**5, execution=way),
     ),
     "informed": _informed,
     "audit": _audit,
@@ -120,32 +145,33 @@ def test_processes_change_nothing() -> None:
     assert {name: str(work(way)) for name, work in WORK.items()} == {name: EXPECTED[name] for name in WORK}
 
 
-@pytest.fixture
-def cluster() -> Iterator[None]:
-    """The local cluster of a test, gone after it."""
-    yield
-    module._close()
-
-
 @pytest.mark.filterwarnings("default")
-@pytest.mark.usefixtures("cluster")
 def test_a_cluster_changes_nothing_even_if_a_worker_is_killed() -> None:
     """One worker, and two of which one is killed after the first blocks of each task."""
     names = ("simulate", "pairs", "audit", "anytime")
-    one = Execution("dask", 1, block_size=300)
-    assert {name: str(WORK[name](one)) for name in names} == {name: EXPECTED[name] for name in names}
+    with Execution("dask", 1, block_size=300).connected() as one:
+        assert {name: str(WORK[name](one)) for name in names} == {name: EXPECTED[name] for name in names}
     killed: list[int] = []
 
     def kill(done: int) -> None:
         if not killed:
-            pids = module._client(None, 2).run(os.getpid)
+            pids = two.client.run(os.getpid)
             killed.append(next(iter(pids.values())))
             os.kill(killed[0], signal.SIGKILL)
 
-    two = Execution("dask", 2, block_size=90, progress=kill)
-    assert str(WORK["simulate"](two)) == EXPECTED["simulate"]
-    assert len(killed) == 1
-    assert str(WORK["pairs"](replace(two, progress=None))) == EXPECTED["pairs"]
+    with Execution("dask", 2, block_size=90).connected() as two:
+        assert str(WORK["simulate"](replace(two, progress=kill))) == EXPECTED["simulate"]
+        assert len(killed) == 1
+        assert str(WORK["pairs"](two)) == EXPECTED["pairs"]
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_cluster_that_a_task_started_itself_is_gone_after_it() -> None:
+    from distributed import Client
+
+    assert list(Execution("dask", 1).map(_sum, [(0, 3), (3, 2)])) == [3, 7]
+    with pytest.raises(ValueError, match="No client"):
+        Client.current()  # type: ignore[no-untyped-call]
 
 
 # --- interruptions --------------------------------------------------------------------------------------------------
@@ -198,9 +224,9 @@ def test_batches_of_draws_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 
 def test_in_batches_all_but_the_bootstrap_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = audit(Setting(PAPER, LONG, 0.84), 0.05, pairs=60, draws=150, bin_width=140)
+    one = audit(Setting(PAPER, LONG, 0.84), 0.05, Expected(pairs=60, draws=150, bin_width=140))
     monkeypatch.setattr(expected, "BATCH", 64)
-    three = audit(Setting(PAPER, LONG, 0.84), 0.05, pairs=60, draws=150, bin_width=140)
+    three = audit(Setting(PAPER, LONG, 0.84), 0.05, Expected(pairs=60, draws=150, bin_width=140))
     for name in ("lo", "hi", "p1", "p0", "log_ratio", "outside"):
         assert getattr(one.histogram, name).tolist() == getattr(three.histogram, name).tolist()
     assert (one.verdict, one.gap, one.by_chance) == (three.verdict, three.gap, three.by_chance)
@@ -214,9 +240,13 @@ def stuck(x: int, runs: int, rng: np.random.Generator) -> tuple[NDArray[np.int64
 
 def test_a_sampler_that_repeats_itself_is_noticed_after_an_interruption_too(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        audit_mechanism(stuck, 1.0, runs=250, execution=interrupted_after(1, Checkpoint(tmp_path, "key"), None))
+        audit_mechanism(
+            stuck, 1.0, runs=250, sampling=Sampling(execution=interrupted_after(1, Checkpoint(tmp_path, "key"), None))
+        )
     with pytest.raises(ParameterError, match="same runs again"):
-        audit_mechanism(stuck, 1.0, runs=250, execution=Execution(checkpoint=Checkpoint(tmp_path, "key")))
+        audit_mechanism(
+            stuck, 1.0, runs=250, sampling=Sampling(execution=Execution(checkpoint=Checkpoint(tmp_path, "key")))
+        )
 
 
 def test_times_of_earlier_attempts_count(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from dpsmc_audit.errors import ParameterError
 from dpsmc_audit.evidence.gathered import Gathered, Outcomes
-from dpsmc_audit.mechanisms import Exponential
+from dpsmc_audit.mechanisms import Exponential, NoNoise
 from dpsmc_audit.models.keys import read_formula
 from dpsmc_audit.models.recorded import Recorded
 from dpsmc_audit.models.simulated import PythonBits
@@ -32,6 +32,8 @@ from dpsmc_audit.runs.checkpoints import Checkpoint
 from dpsmc_audit.runs.files import RESULT, load_results, read_json, write_json
 from dpsmc_audit.runs.resume import content_of, fingerprint_in, seal, set_aside, take_over
 from dpsmc_audit.sampling.pairs import draw_excess, pair_sums
+from dpsmc_audit.sampling.plan import Sampling
+from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.stl import parse
 from dpsmc_audit.targets import load_target
@@ -113,7 +115,9 @@ def _sums(kind: str) -> Any:
         return begun, some
     picture = Picture(7, seed=1)
     excess = draw_excess(Exponential.private(test, 0.5), 30, 1)
-    picture.add(pair_sums(test, 0.84, excess, 5, (1,), seed=1, max_steps=1000))
+    picture.add(
+        pair_sums(Adjacent(Setting(test, NoNoise(), 0.84), (1,)), excess, 5, sampling=Sampling(seed=1, max_steps=1000))
+    )
     return Picture(7, seed=1), picture
 
 

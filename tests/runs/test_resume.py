@@ -14,8 +14,9 @@ import pytest
 from dpsmc_audit import load_results
 from dpsmc_audit.app.sweep import tabulate
 from dpsmc_audit.runs import provenance as module
+from dpsmc_audit.runs.files import KEPT
 from dpsmc_audit.runs.provenance import fingerprint, provenance
-from dpsmc_audit.runs.resume import KEPT, content_of, fingerprint_in, module_content, seal
+from dpsmc_audit.runs.resume import content_of, fingerprint_in, module_content, seal
 from dpsmc_audit.runs.sweeps import Sweep, locked
 from tests.support.command import Run, runner, without_figures
 

@@ -14,6 +14,7 @@ from dpsmc_audit.exact.laws import exact_law
 from dpsmc_audit.mechanisms import Exponential, NoNoise
 from dpsmc_audit.runs.execution import cut
 from dpsmc_audit.sampling import runs as monte_carlo
+from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.sampling.runs import Kernel, Runs, derived, draw_block, draw_runs
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
@@ -38,7 +39,9 @@ def test_kernels_equal_their_plain_python_twins_bit_for_bit(
     test: Sprt, epsilon: float, p_phi: float, seed: int, first: int, max_steps: int, kernel: Kernel
 ) -> None:
     law = Exponential.private(test, epsilon)
-    drawn = draw_block(Setting(test, law, p_phi), first, 5, seed=seed, max_steps=max_steps, kernel=kernel)
+    drawn = draw_block(
+        Setting(test, law, p_phi), first, 5, kernel=kernel, sampling=Sampling(seed=seed, max_steps=max_steps)
+    )
     cut, alias, log2 = monte_carlo._jump_tables(p_phi)
     for i in range(5):
         stream = twins.words(seed, first + i)
@@ -78,7 +81,7 @@ def test_sampled_and_exact_laws_agree(test: Sprt, epsilon: float, p_phi: float, 
     except ParameterError:  # too little drift: the law is refused, and there is nothing to compare
         reject()
     runs = 20_000 if exact.error < 1e-3 else 2_000
-    drawn = draw_runs(Setting(test, law, p_phi), runs, seed=11, kernel=kernel)
+    drawn = draw_runs(Setting(test, law, p_phi), runs, kernel=kernel, sampling=Sampling(seed=11))
     assert chi_square(drawn.tau, drawn.decision, exact.null, exact.alt) > 1e-6
 
 
@@ -87,7 +90,7 @@ def test_the_chi_square_test_can_fail() -> None:
     test = Sprt(0.73, 0.03, 0.05)
     law = Exponential.private(test, 0.2)
     exact = exact_law(Setting(test, law, 0.84))
-    drawn = draw_runs(Setting(test, law, 0.86), 20_000, seed=11)
+    drawn = draw_runs(Setting(test, law, 0.86), 20_000, sampling=Sampling(seed=11))
     assert chi_square(drawn.tau, drawn.decision, exact.null, exact.alt) < 1e-6
 
 
@@ -96,9 +99,9 @@ def test_the_chi_square_test_can_fail() -> None:
 def test_results_depend_on_the_seed_alone(seed: int, runs: int, block_size: int, kernel: Kernel) -> None:
     test = Sprt(0.73, 0.03, 0.05)
     law = Exponential.private(test, 0.1)
-    options = {"seed": seed, "max_steps": 10**6, "kernel": kernel}
-    whole = draw_runs(Setting(test, law, 0.8), runs, **options)  # type: ignore[arg-type]
-    blocks = [draw_block(Setting(test, law, 0.8), *block, **options) for block, _ in cut(runs, block_size)]  # type: ignore[arg-type]
+    setting, sampling = Setting(test, law, 0.8), Sampling(seed, 10**6)
+    whole = draw_runs(setting, runs, sampling, kernel=kernel)
+    blocks = [draw_block(setting, first, count, sampling, kernel=kernel) for (first, count), _ in cut(runs, block_size)]
     assert np.concatenate([b.tau for b in blocks]).tolist() == whole.tau.tolist()
     assert np.concatenate([b.decision for b in blocks]).tolist() == whole.decision.tolist()
 
@@ -116,7 +119,9 @@ def test_pieces_of_a_block_change_nothing(
     law = data.draw(mechanisms(test))
 
     def drawn() -> Runs:
-        return draw_runs(Setting(test, law, 0.7), 100, seed=3, max_steps=5000, kernel=kernel, entries=entries)
+        return draw_runs(
+            Setting(test, law, 0.7), 100, kernel=kernel, entries=entries, sampling=Sampling(seed=3, max_steps=5000)
+        )
 
     whole = drawn()
     with monkeypatch.context() as cut_up:
@@ -129,7 +134,7 @@ def test_pieces_of_a_block_change_nothing(
 @pytest.mark.parametrize("kernel", ["jumps", "steps"])
 def test_a_run_at_the_cap_is_unfinished_and_no_decision(kernel: Kernel) -> None:
     test = Sprt(0.73, 0.01, 0.01)
-    drawn = draw_runs(Setting(test, NoNoise(), 0.84), 4000, max_steps=300, kernel=kernel, seed=5)
+    drawn = draw_runs(Setting(test, NoNoise(), 0.84), 4000, kernel=kernel, sampling=Sampling(seed=5, max_steps=300))
     unfinished = drawn.decision == monte_carlo.UNFINISHED
     assert set(drawn.tau[unfinished].tolist()) == {300}
     assert drawn.tau[~unfinished].max() <= 300
@@ -149,7 +154,13 @@ def test_entries_and_coins_are_those_of_the_twin(
     law = data.draw(mechanisms(test))
     given_, most = tuple(sorted(entries)), 5000
     drawn = draw_block(
-        Setting(test, law, p_phi), 3, 4, seed=seed, max_steps=most, kernel=kernel, entries=given_, bit=bit
+        Setting(test, law, p_phi),
+        3,
+        4,
+        kernel=kernel,
+        entries=given_,
+        bit=bit,
+        sampling=Sampling(seed=seed, max_steps=most),
     )
     beginning, tosses = (int(derived(seed, purpose)) for purpose in (monte_carlo.BEGINNING, monte_carlo.COIN))
     for i in range(4):
@@ -192,5 +203,6 @@ def test_no_two_paths_share_a_stream() -> None:
 def test_impossible_requests_are_named(change: dict[str, float], word: str) -> None:
     arguments = {"p_phi": 0.84, "runs": 10, "seed": 1, "max_steps": 10} | change
     setting = Setting(Sprt(0.73, 0.01, 0.01), NoNoise(), arguments.pop("p_phi"))
+    sampling = Sampling(int(arguments.pop("seed")), int(arguments.pop("max_steps")))
     with pytest.raises(ParameterError, match=word):
-        draw_runs(setting, **arguments)  # type: ignore[arg-type]
+        draw_runs(setting, int(arguments["runs"]), sampling)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,10 +9,12 @@ from hypothesis import strategies as st
 
 from dpsmc_audit.errors import ParameterError
 from dpsmc_audit.exact.fixed import exit_law
-from dpsmc_audit.mechanisms import Exponential
+from dpsmc_audit.mechanisms import Exponential, NoNoise
 from dpsmc_audit.runs.execution import Execution
 from dpsmc_audit.sampling.pairs import draw_excess, pair_sums, pair_times
+from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.sampling.runs import SEQUENCES, derived
+from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 from tests.support import twins
 from tests.support.strategies import epsilons, sprts
@@ -53,7 +54,9 @@ def test_one_pass_equals_brute_force_for_every_l(
     given, most = tuple(sorted(entries)), max(cap, *entries)
     below = np.array([1.5, 1.0, 0.7, 0.2]) * test.no_room
     excess = np.sort(np.concatenate([below, [0.0], draw_excess(Exponential.private(test, epsilon), 12, seed)]))
-    found = pair_sums(test, p_phi, excess, 4, given, seed=seed, max_steps=most)
+    found = pair_sums(
+        Adjacent(Setting(test, NoNoise(), p_phi), given), excess, 4, sampling=Sampling(seed=seed, max_steps=most)
+    )
     assert found.sums.sum(axis=0).tolist() == brute_force(test, p_phi, excess, 4, given, seed, most).tolist()
 
 
@@ -63,25 +66,30 @@ def test_one_pass_equals_brute_force_at_the_papers_parameters(entry: tuple[int, 
     """Walks that climb, that descend, and that do neither for long."""
     test = Sprt(0.73, 0.01, 0.01)
     excess = draw_excess(Exponential.private(test, 0.05), 30, 7)
-    found = pair_sums(test, p_phi, excess, 6, entry, seed=9, max_steps=5000)
+    found = pair_sums(
+        Adjacent(Setting(test, NoNoise(), p_phi), entry), excess, 6, sampling=Sampling(seed=9, max_steps=5000)
+    )
     assert found.sums.sum(axis=0).tolist() == brute_force(test, p_phi, excess, 6, entry, 9, 5000).tolist()
-    few = pair_times(test, p_phi, excess, 0, 6, entry, seed=9, max_steps=5000)
+    few = pair_times(
+        Adjacent(Setting(test, NoNoise(), p_phi), entry), excess, 0, 6, sampling=Sampling(seed=9, max_steps=5000)
+    )
     assert few.sum(axis=0).tolist() == found.sums.sum(axis=0).tolist()
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("execution", "groups"),
     [
-        {"execution": Execution("threads", 2, block_size=4)},
-        {"groups": 7},
-        {"groups": 1, "execution": Execution("threads", 3, block_size=11)},
+        (Execution("threads", 2, block_size=4), 25),
+        (Execution(), 7),
+        (Execution("threads", 3, block_size=11), 1),
     ],
 )
-def test_sums_do_not_depend_on_threads_or_groups(options: dict[str, Any]) -> None:
+def test_sums_do_not_depend_on_threads_or_groups(execution: Execution, groups: int) -> None:
     test = Sprt(0.73, 0.03, 0.05)
     excess = draw_excess(Exponential.private(test, 0.1), 200, 1)
-    one = pair_sums(test, 0.8, excess, 150, (2,), seed=4, max_steps=10**6)
-    other = pair_sums(test, 0.8, excess, 150, (2,), seed=4, max_steps=10**6, **options)
+    pair = Adjacent(Setting(test, NoNoise(), 0.8), (2,))
+    one = pair_sums(pair, excess, 150, Sampling(4, 10**6))
+    other = pair_sums(pair, excess, 150, Sampling(4, 10**6, execution), groups=groups)
     assert one.sums.sum(axis=0).tolist() == other.sums.sum(axis=0).tolist()
     assert other.sizes.sum() == 150
     assert other.steps == one.steps
@@ -92,7 +100,9 @@ def test_averages_approach_their_exact_means(p_phi: float, entry: tuple[int, ...
     """Within four standard errors at three L, both members; seed fixed."""
     test = Sprt(0.73, 0.03, 0.05)
     excess = np.array([0.0, 1.0, 4.0])
-    tau = pair_times(test, p_phi, excess, 0, 20_000, entry, seed=3, max_steps=10**6)
+    tau = pair_times(
+        Adjacent(Setting(test, NoNoise(), p_phi), entry), excess, 0, 20_000, sampling=Sampling(seed=3, max_steps=10**6)
+    )
     for member, bit in enumerate((1, 0)):
         for j, x in enumerate(excess):
             exact = exit_law(test, p_phi, float(x), dict.fromkeys(entry, bit)).mean
@@ -102,18 +112,36 @@ def test_averages_approach_their_exact_means(p_phi: float, entry: tuple[int, ...
 
 def test_the_cap_is_counted() -> None:
     test = Sprt(0.73, 0.01, 0.01)
-    found = pair_sums(test, 0.84, np.array([0.0, 1.0]), 10, (1,), seed=1, max_steps=20)
+    found = pair_sums(
+        Adjacent(Setting(test, NoNoise(), 0.84), (1,)),
+        np.array([0.0, 1.0]),
+        10,
+        sampling=Sampling(seed=1, max_steps=20),
+    )
     assert found.unfinished == 40
     assert set(found.sums.sum(axis=0).ravel().tolist()) == {200}
 
 
 def test_members_can_be_independent_sequences_of_one_law() -> None:
     test = Sprt(0.73, 0.03, 0.05)
-    tau = pair_times(test, 0.84, np.zeros(1), 0, 5000, (1,), seed=3, max_steps=10**6, bits=(1, 1), shift=5000)[:, :, 0]
+    tau = pair_times(
+        Adjacent(Setting(test, NoNoise(), 0.84), (1,)),
+        np.zeros(1),
+        0,
+        5000,
+        bits=(1, 1),
+        shift=5000,
+        sampling=Sampling(seed=3, max_steps=10**6),
+    )[:, :, 0]
     assert abs(np.asarray(np.corrcoef(tau.T))[0, 1]) < 4 / np.sqrt(5000)
     assert abs(tau[:, 0].mean() - tau[:, 1].mean()) < 4 * tau.std() * np.sqrt(2 / 5000)
 
 
 def test_a_single_pair_is_no_sample() -> None:
     with pytest.raises(ParameterError, match="pairs"):
-        pair_sums(Sprt(0.73, 0.01, 0.01), 0.84, np.zeros(1), 1, (1,), seed=1, max_steps=10)
+        pair_sums(
+            Adjacent(Setting(Sprt(0.73, 0.01, 0.01), NoNoise(), 0.84), (1,)),
+            np.zeros(1),
+            1,
+            sampling=Sampling(seed=1, max_steps=10),
+        )

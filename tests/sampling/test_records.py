@@ -6,8 +6,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpsmc_audit.mechanisms import NoNoise
+from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.sampling.records import Records, draw_records, records_of
 from dpsmc_audit.sampling.runs import SEQUENCES, derived
+from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 from tests.support import twins
 from tests.support.strategies import sprts
@@ -61,7 +64,14 @@ def test_drawn_records_equal_brute_force(
 ) -> None:
     """The same to the last digit, with several entries, drifting either way, ended by `top` or by the cap."""
     entries = tuple(sorted(forced))
-    found = draw_records(test, p_phi, path, entries, bit, lowest, top, seed=seed, max_steps=cap)
+    found = draw_records(
+        Adjacent(Setting(test, NoNoise(), p_phi), entries),
+        path,
+        bit,
+        lowest,
+        top,
+        sampling=Sampling(seed=seed, max_steps=cap),
+    )
     stream = twins.words(int(derived(seed, SEQUENCES)), path)
     bits = list(itertools.islice(twins.samples(stream, p_phi), cap))
     changed = [bit if k in forced else x for k, x in enumerate(bits, start=1)]
@@ -71,7 +81,12 @@ def test_drawn_records_equal_brute_force(
 def test_members_of_a_pair_share_their_other_samples() -> None:
     """After the entry the walks are one changed sample apart: records of both at a time differ by s_plus + s_minus."""
     test = Sprt(0.73, 0.01, 0.01)
-    one, zero = (draw_records(test, 0.84, 3, (7,), x, 0.0, 9.0, seed=5, max_steps=10**6) for x in (1, 0))
+    one, zero = (
+        draw_records(
+            Adjacent(Setting(test, NoNoise(), 0.84), (7,)), 3, x, 0.0, 9.0, sampling=Sampling(seed=5, max_steps=10**6)
+        )
+        for x in (1, 0)
+    )
     _, first, second = np.intersect1d(one.times, zero.times, return_indices=True)
     assert first.size > 100
     np.testing.assert_allclose(one.excess[first] - zero.excess[second], test.step_sum, rtol=1e-9)
@@ -79,5 +94,12 @@ def test_members_of_a_pair_share_their_other_samples() -> None:
 
 def test_more_records_than_were_made_room_for() -> None:
     """Every sample of a certain walk is a record."""
-    found = draw_records(Sprt(0.73, 0.01, 0.01), 1.0, 0, (1,), 1, -10.0, np.inf, seed=1, max_steps=70_000)
+    found = draw_records(
+        Adjacent(Setting(Sprt(0.73, 0.01, 0.01), NoNoise(), 1.0), (1,)),
+        0,
+        1,
+        -10.0,
+        np.inf,
+        sampling=Sampling(seed=1, max_steps=70_000),
+    )
     assert found.times.tolist() == list(range(1, 70_001))

@@ -9,16 +9,18 @@ import numpy as np
 
 from dpsmc_audit.evidence.profiles import epsilon_grid
 from dpsmc_audit.mechanisms import Exponential, Mechanism
-from dpsmc_audit.observers.black_box import audit_mechanism
-from dpsmc_audit.observers.expected.audit import audit
-from dpsmc_audit.observers.informed.audit import audit_informed
-from dpsmc_audit.observers.marginal.audit import audit_marginal
+from dpsmc_audit.observers.audit import audit
+from dpsmc_audit.observers.black_box import Named, audit_mechanism
+from dpsmc_audit.observers.expected.audit import Expected
+from dpsmc_audit.observers.informed.audit import Informed
+from dpsmc_audit.observers.marginal.audit import Marginal
 from dpsmc_audit.report.page_audit import OBSERVERS_CSV, audit_page
-from dpsmc_audit.report.tables import columns_csv, flatten
+from dpsmc_audit.report.tables import columns_csv, flatten, observers_csv
 from dpsmc_audit.runs.files import write_json, write_text
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.sampling.plan import Sampling
+from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
-from dpsmc_audit.tasks.other_observers import Case, observers_csv, other_profiles
+from dpsmc_audit.tasks.other_observers import OtherObservers, other_observers
 
 EPSILON, P_PHI = 0.1, 0.84
 TEST = Sprt(p=0.73, delta=0.03, alpha=0.05)
@@ -51,23 +53,24 @@ def _written(folder: Path, found: Any, given: dict[str, Any]) -> dict[str, Any]:
 def expected(folder: Path, engine: Any = "exact", mechanism: Mechanism = LAW, **changed: Any) -> dict[str, Any]:
     """Definition 3."""
     epsilon = changed.get("epsilon", EPSILON)
-    numbers: dict[str, Any] = {"engine": engine, "bin_width": changed.get("bin_width", 20)}
-    found = audit(Setting(TEST, mechanism, P_PHI), epsilon, draws=200, pairs=changed.get("pairs", 200), **numbers)
+    observer = Expected(draws=200, pairs=changed.get("pairs", 200), bin_width=changed.get("bin_width", 20))
+    found = audit(Setting(TEST, mechanism, P_PHI), epsilon, observer, engine=engine)
     return _written(folder, found, parameters("expected", engine, **changed))
 
 
 def marginal(folder: Path, engine: Any = "exact", mechanism: Mechanism = LAW, **changed: Any) -> dict[str, Any]:
     """One released result."""
-    epsilon, options = changed.get("epsilon", EPSILON), {"pairs": 20, "bin_width": 20, "entry": changed.get("entry", 1)}
-    options |= {name: changed[name] for name in ("runs", "method") if name in changed}
-    found = audit_marginal(Setting(TEST, mechanism, P_PHI), epsilon, engine=engine, **options)
+    epsilon, entry = changed.get("epsilon", EPSILON), changed.get("entry", 1)
+    options: dict[str, Any] = {name: changed[name] for name in ("runs", "method") if name in changed}
+    observer = Marginal(pairs=20, bin_width=20, **options)
+    found = audit(Setting(TEST, mechanism, P_PHI), epsilon, observer, entry=entry, engine=engine)
     return _written(folder, found, parameters("marginal", engine, **changed))
 
 
 def informed(folder: Path, bits: Any = None, mechanism: Mechanism = LAW, **changed: Any) -> dict[str, Any]:
     """All other samples known: a given sequence, or ten drawn ones."""
     epsilon, entry = changed.get("epsilon", EPSILON), changed.get("entry", 1)
-    found = audit_informed(Setting(TEST, mechanism, P_PHI), epsilon, sequence=bits, sequences=10, entry=entry)
+    found = audit(Setting(TEST, mechanism, P_PHI), epsilon, Informed(sequence=bits, sequences=10), entry=entry)
     return _written(folder, found, parameters("informed", "monte_carlo", **changed))
 
 
@@ -83,24 +86,21 @@ def sampler(
     folder: Path, draws: Any = noisy, name: str = "mine:noisy", runs: int = 2000, **changed: Any
 ) -> dict[str, Any]:
     """A user's mechanism."""
-    found = audit_mechanism(draws, 1.0, runs=runs, name=name, method=changed.get("method", "split"))
+    found = audit_mechanism(Named(draws, name), 1.0, runs=runs, method=changed.get("method", "split"))
     given = {"task": "audit", "sampler": name, "epsilon": 1.0, "claimed_delta": 0.0, "confidence": 0.99, "runs": runs}
     return _written(folder, found, given)
 
 
-def write_observers(folder: Path, audited: str, mechanism: Mechanism = LAW) -> dict[str, str]:
+def write_observers(folder: Path, audited: str, mechanism: Mechanism = LAW) -> OtherObservers:
     """The curves of the other observers; the reasons of those left out."""
-    grid = epsilon_grid(EPSILON)
-    case = Case(Setting(TEST, mechanism, P_PHI), (1,), 20, grid, 1, 10**6, 0.01)
-    found, left_out = other_profiles(case, audited)
-    write_text(folder / OBSERVERS_CSV, observers_csv(found))
-    return left_out
+    pair, sampling = Adjacent(Setting(TEST, mechanism, P_PHI)), Sampling(max_steps=10**6)
+    found = other_observers(audited, pair, epsilon_grid(EPSILON), 0.01, 20, sampling)
+    write_text(folder / OBSERVERS_CSV, observers_csv(found.curves))
+    return found
 
 
-def page(
-    folder: Path, result: dict[str, Any], notes: Any = (), given: Any = ("notion=x",), left_out: Any = None
-) -> str:
-    return audit_page(folder, result, notes, given, left_out or {})
+def page(folder: Path, result: dict[str, Any], notes: Any = (), given: Any = ("notion=x",)) -> str:
+    return audit_page(folder, result, notes, given)
 
 
 def estimates(folder: Path, formulas: list[str]) -> list[tuple[Path, dict[str, Any]]]:

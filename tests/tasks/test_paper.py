@@ -7,6 +7,7 @@ import math
 import pytest
 
 from dpsmc_audit import Exponential, Sprt, exact_mean, exact_sd, simulate
+from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.tasks.paper import P_PHI, TABLE1, P, compare
 
@@ -38,7 +39,7 @@ def test_sampled_means_of_table_1(alpha: float, delta: float, epsilon: float) ->
     """Within four standard errors of the exact mean, at the paper's 10^4 runs and the default seed."""
     test = Sprt(P, delta, alpha)
     law = Exponential.private(test, epsilon)
-    result = simulate(Setting(test, law, P_PHI), 10_000, seed=1)
+    result = simulate(Setting(test, law, P_PHI), 10_000, sampling=Sampling(seed=1))
     assert abs(result.samples - EXACT[alpha, delta, epsilon]) < 4 * exact_sd(Setting(test, law, P_PHI)).value / 100
     assert result.accuracy == 1.0
     assert 0 < result.exact.error.value < 1.5e-7

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from dpsmc_audit import Exponential, NoNoise, Sprt, simulate
 from dpsmc_audit.runs.execution import Execution
+from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.sampling.runs import Runs
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.tasks.simulate import Tally
@@ -38,13 +39,16 @@ def test_tallies_are_exact_integer_sums(blocks: list[list[tuple[int, int]]]) -> 
     [Execution("threads", 2, block_size=500), Execution(block_size=1), Execution("threads", 3, block_size=77)],
 )
 def test_threads_and_blocks_change_nothing(execution: Execution) -> None:
-    reference = simulate(Setting(TEST, LAW, 0.84), 3000, seed=4)
-    assert simulate(Setting(TEST, LAW, 0.84), 3000, seed=4, execution=execution) == reference
-    assert simulate(Setting(TEST, LAW, 0.84), 3000, seed=5) != reference
+    reference = simulate(Setting(TEST, LAW, 0.84), 3000, sampling=Sampling(seed=4))
+    assert simulate(Setting(TEST, LAW, 0.84), 3000, sampling=Sampling(seed=4, execution=execution)) == reference
+    assert simulate(Setting(TEST, LAW, 0.84), 3000, sampling=Sampling(seed=5)) != reference
 
 
 def test_kernels_agree_in_law_not_in_numbers() -> None:
-    jumps, steps = (simulate(Setting(TEST, LAW, 0.84), 50_000, seed=4, kernel=kernel) for kernel in ("jumps", "steps"))
+    jumps, steps = (
+        simulate(Setting(TEST, LAW, 0.84), 50_000, kernel=kernel, sampling=Sampling(seed=4))
+        for kernel in ("jumps", "steps")
+    )
     assert jumps.tally != steps.tally
     for result in (jumps, steps):
         low, high = result.samples_ci or (0, 0)
@@ -59,7 +63,7 @@ def test_the_truth_decides_what_is_correct() -> None:
 
 
 def test_unfinished_runs_are_reported_and_are_no_decisions() -> None:
-    result = simulate(Setting(TEST, LAW, 0.84), 1000, max_steps=3)
+    result = simulate(Setting(TEST, LAW, 0.84), 1000, sampling=Sampling(max_steps=3))
     assert (result.tally.unfinished, result.tally.null, result.decision) == (1000, 0, "undecided")
     assert (result.samples, result.accuracy) == (3.0, 0.0)
 
@@ -69,7 +73,9 @@ def test_intervals_cover_at_their_level() -> None:
     exact = simulate(Setting(TEST, LAW, 0.84), 2).exact.samples.value
     covered = 0
     for seed in range(400):
-        low, high = simulate(Setting(TEST, LAW, 0.84), 2000, seed=seed, confidence=0.9).samples_ci or (0, 0)
+        low, high = simulate(
+            Setting(TEST, LAW, 0.84), 2000, confidence=0.9, sampling=Sampling(seed=seed)
+        ).samples_ci or (0, 0)
         covered += low <= exact <= high
     assert abs(covered / 400 - 0.9) < 4 * np.sqrt(0.09 / 400)
 
@@ -77,4 +83,4 @@ def test_intervals_cover_at_their_level() -> None:
 def test_results_are_frozen() -> None:
     result = simulate(Setting(TEST, LAW, 0.84), 10)
     with pytest.raises(dataclasses.FrozenInstanceError):
-        result.p_phi = 0.5  # type: ignore[misc]
+        result.confidence = 0.5  # type: ignore[misc]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -21,7 +20,7 @@ from dpsmc_audit.errors import ParameterError
 from dpsmc_audit.exact.calibration import private
 from dpsmc_audit.mechanisms import Exponential, Laplace, Law, Mechanism, NoNoise, Truncated
 from dpsmc_audit.observers.marginal.law import MarginalLaw, marginal_law
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.verify import statement
 from dpsmc_audit.verify.bound import Bound, crossing, proven_bound, ruin, window
@@ -62,16 +61,13 @@ def scaled(name: str, test: Sprt, epsilon: float, center: float) -> Mechanism:
 
 
 @pytest.fixture
-def apart(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the exact laws outside of the indifference region: they take seconds, and can only add worse cases."""
 
     def unknown(*_: Any) -> None:
         raise ParameterError("left out")
 
-    statement._audits.cache_clear()
     monkeypatch.setattr(statement, "marginal_law", unknown)
-    yield
-    statement._audits.cache_clear()
 
 
 # --- twins ----------------------------------------------------------------------------------------------------------
@@ -343,7 +339,7 @@ def test_the_decision_is_that_of_the_gamblers_ruin(name: str, delta: float, epsi
 def test_the_decision_is_that_of_the_exact_law(law: Mechanism) -> None:
     test = Sprt(0.73, 0.15, 0.05, alpha_fp=0.02)
     for p_phi in (0.58, 0.7, 0.88):
-        found, exact = decision_alone(Setting(test, law, p_phi)), marginal_law(Setting(test, law, p_phi), (1,))
+        found, exact = decision_alone(Setting(test, law, p_phi)), marginal_law(Adjacent(Setting(test, law, p_phi)))
         one, zero = (float(p[0].sum()) for p in (exact.p1, exact.p0))
         assert abs((found.one - found.zero) - (one - zero)) <= found.error + 2.0 * exact.scatter
 
@@ -392,13 +388,10 @@ def test_what_is_stated_covers_what_is_true(p: float, delta: float, alpha: float
 
 
 @pytest.fixture
-def lost(monkeypatch: pytest.MonkeyPatch) -> Any:
+def lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """Exact laws that are lost in their numerical error: 0.0293 with an error of 0.585."""
-    statement._audits.cache_clear()
     p1, p0 = np.array([[0.5293, 0.4707]] * 3) / 3.0, np.array([[0.5, 0.5]] * 3) / 3.0
     monkeypatch.setattr(statement, "marginal_law", lambda *_: MarginalLaw(p1, p0, 0.3, 0.585, "strata"))
-    yield
-    statement._audits.cache_clear()
 
 
 @pytest.mark.usefixtures("lost")
@@ -416,7 +409,7 @@ def test_no_delta_is_stated_that_is_smaller_than_its_error() -> None:
 @pytest.mark.usefixtures("lost")
 def test_nothing_above_the_error_is_said_to_be_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statement, "_decisions", lambda *_: ())
-    monkeypatch.setattr(statement, "_alike", lambda *_: ())
+    monkeypatch.setattr(statement, "_constant_data", lambda *_: ())
     test = Sprt(0.5, 0.45, 0.05)
     said = privacy_statement(test, private(Laplace, test, 0.003), 0.003)
     assert said["delta_at_epsilon"] is said["numerical_error"] is said["total_variation"] is None

@@ -36,18 +36,18 @@ from dpsmc_audit.exact.laws import exact_law
 from dpsmc_audit.mechanisms import Exponential, Laplace, Law, Mechanism, NoNoise, Truncated
 from dpsmc_audit.models.keys import ModelKeys, source_of
 from dpsmc_audit.models.sources import BATCH, Batch, Bernoulli, SourceError
+from dpsmc_audit.observers.audit import audit
 from dpsmc_audit.observers.informed.law import given_sequence
-from dpsmc_audit.observers.marginal.audit import audit_marginal
 from dpsmc_audit.observers.marginal.law import marginal_law
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.verify import noise, release, statement
 from dpsmc_audit.verify import run as once
-from dpsmc_audit.verify.alike import Alike
 from dpsmc_audit.verify.boundary import KEPT_BACK, VerificationError, sealed
+from dpsmc_audit.verify.constant_data import constant_data_deltas
 from dpsmc_audit.verify.entropy import SeededEntropy, SystemEntropy
 from dpsmc_audit.verify.noise import Grid, bernoulli_exp, discrete_laplace, draw_excess, geometric
-from dpsmc_audit.verify.order import in_order
+from dpsmc_audit.verify.order import ordered
 from dpsmc_audit.verify.run import Outcome, run_once
 from dpsmc_audit.verify.statement import expected_cost, privacy_statement, probabilities
 from tests.runs.test_faults import start, wait_for
@@ -204,7 +204,7 @@ class Spy:
             warnings.simplefilter("ignore")
             patched.setattr(once, "draw_excess", excess)
             order = None if source.repeatable else "random"
-            noted = Noted(in_order(source, order, Noted(None)))
+            noted = Noted(ordered(source, order, Noted(None)))
             found.outcome = run_once(TEST, Exponential.private(TEST, 0.2), noted, 10**7, noted)  # type: ignore[arg-type]
         return found
 
@@ -330,7 +330,7 @@ def test_a_release_holds_what_may_be_released(run: Run, tmp_path: Path) -> None:
     code, out, _ = run("task=verify", *QUICK, "model=recorded", "model.path=data.csv", "hydra.run.dir=r")
     assert code == 0
     result = result_in(tmp_path)
-    assert set(result) == {"parameters", "decision", "tau", "insecure", "privacy", "noise", "provenance"}
+    assert set(result) == {"schema", "parameters", "decision", "tau", "insecure", "privacy", "noise", "provenance"}
     assert set(result["provenance"]) == {"version", "commit", "code", "python", "numpy", "numba"}
     assert set(result["parameters"]) == {
         "task", "p", "p_phi", "relation", "alpha", "alpha_fp", "alpha_fn", "delta", "epsilon", "max_steps", "mechanism",
@@ -564,12 +564,13 @@ def test_the_statement_is_the_worst_of_exact_audits() -> None:
     said = privacy_statement(TEST, law, 0.2)
     assert said["p_phi_grid"] == list(probabilities(TEST))
     audits = [
-        audit_marginal(Setting(TEST, law, p_phi), epsilon=0.2, engine="exact") for p_phi in probabilities(TEST)[1:-1]
+        audit(Setting(TEST, law, p_phi), epsilon=0.2, observer="marginal", engine="exact")
+        for p_phi in probabilities(TEST)[1:-1]
     ]
     deltas = [found.leakage.profile.at(0.2) for found in audits]
     assert said["delta_at_epsilon"] >= max(deltas) > 0
     assert said["total_variation"] >= max(found.leakage.total_variation for found in audits)
-    ends = [marginal_law(Setting(TEST, law, p_phi), (1,)).leakage(np.array([0.2]), 0.01) for p_phi in (0.0, 1.0)]
+    ends = [marginal_law(Adjacent(Setting(TEST, law, p_phi))).leakage(np.array([0.2]), 0.01) for p_phi in (0.0, 1.0)]
     assert said["delta_at_epsilon"] == max(*deltas, *(end.profile.at(0.2) for end in ends))
 
 
@@ -620,12 +621,10 @@ def test_p_phi_where_nothing_is_known_is_named(monkeypatch: pytest.MonkeyPatch) 
     def unknown(*_: Any) -> None:
         raise ParameterError("too little drift")
 
-    statement._audits.cache_clear()
     monkeypatch.setattr(statement, "marginal_law", unknown)
     said = privacy_statement(TEST, NoNoise(), 0.2)
     assert said["worst_sample"] is not None  # of uniform data everything is known
     assert said["p_phi_unknown"] == list(probabilities(TEST))
-    statement._audits.cache_clear()
 
 
 @pytest.mark.parametrize("law", [Exponential, Laplace, Truncated])
@@ -736,7 +735,7 @@ def test_data_that_are_alike_cost_one_pass_and_give_what_each_sequence_gives(
     test, levels = Sprt(p=p, delta=0.03, alpha=0.05), [0.0, 0.3, 0.6, 800.0]
     length = math.ceil((5.0 + float(law.quantile(1.0 - 1e-6))) / (test.s_plus if bit else test.s_minus))
     entries = sorted({*np.geomspace(1, length, 9).astype(int).tolist(), 2, length - 1})
-    found = Alike.of(test, law, bit, length).deltas(entries, levels)
+    found = constant_data_deltas(test, law, bit, length, entries, levels)
     for entry, deltas in zip(entries, found, strict=True):
         profile = given_sequence(test, law, np.full(length, bit), [entry]).profile(np.array(levels))
         wanted = np.maximum(profile.delta_1_over_0, profile.delta_0_over_1)

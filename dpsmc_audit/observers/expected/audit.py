@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.errors import in_order, require
+from dpsmc_audit.errors import require
 from dpsmc_audit.evidence.profiles import Leakage, best_tail, privacy_profile, total_variation
-from dpsmc_audit.evidence.verdict import Verdict
-from dpsmc_audit.observers.base import Claim, Engine, checked, undecided
+from dpsmc_audit.evidence.verdict import Finding, Verdict
+from dpsmc_audit.evidence.witness import Ranges
+from dpsmc_audit.observers.base import Claim, PairAudit, Resolution, undecided
 from dpsmc_audit.observers.expected.law import (
     ExpectedLaw,
     SupportGap,
@@ -30,52 +30,65 @@ from dpsmc_audit.observers.expected.law import (
     output_sensitivity,
 )
 from dpsmc_audit.observers.expected.picture import BATCH, Picture, bytes_needed, outside_by_chance
-from dpsmc_audit.observers.expected.verdicts import Histogram, exact_histogram, exact_verdict, support_gap_evidence
-from dpsmc_audit.runs.execution import SERIAL, Execution
+from dpsmc_audit.observers.expected.verdicts import (
+    Histogram,
+    average_range,
+    exact_histogram,
+    exact_verdict,
+    support_gap_evidence,
+)
 from dpsmc_audit.runs.memory import require_room
 from dpsmc_audit.sampling.pairs import draw_excess, pair_sums
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.sampling.plan import Sampling
+from dpsmc_audit.setting import Adjacent, Setting
 
-__all__ = ["Audit", "audit", "auto_bin_width", "expected_leakage"]
+__all__ = ["Expected", "ExpectedAudit", "auto_bin_width", "expected_leakage"]
 
 FloatArray = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Audit(Claim):
-    """What the audit found; `exact` is the exact engine's verdict on the same claim, beside a sampled one.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ExpectedAudit(PairAudit):
+    """What the expected observer learns.
 
-    `given_pairs` is the verdict on the averages over the drawn pairs of sequences, instead of all sequences.
+    Parameters
+    ----------
+    given_pairs : Finding, optional
+        The finding on the averages over the drawn pairs of sequences, instead of all sequences.
+    gap : SupportGap
+        Averages that only one member can have.
+    by_chance : float, optional
+        How many bins the draws of L are expected to put outside the tolerance by chance.
+    start_1, start_0 : float
+        The average of each member at the smallest L.
+    output_sensitivity : float
+        By how much the entries change the mean decision.
     """
 
-    verdict: Verdict
-    given_pairs: Verdict | None
+    observer: ClassVar[str] = "expected"
     histogram: Histogram
+    exact: Finding
+    given_pairs: Finding | None = None
     gap: SupportGap
-    by_chance: float | None
-    unfinished: int
-    steps: int
-    exact: Verdict
-    leakage: Leakage
+    by_chance: float | None = None
     start_1: float
     start_0: float
     output_sensitivity: float
-    numerical_error: float
-    seconds: float = field(compare=False)
 
     @property
     def bins_outside(self) -> int:
+        """How many bins have a ratio beyond the claim."""
         return int(self.histogram.outside.sum())
 
     @property
     def sentence(self) -> str:
-        """The verdict for a reader in a hurry."""
-        found, claim, how = self.verdict, self.text, self.how
-        if found.verdict == "certified":
+        """The verdict in one sentence."""
+        found, claim, how = self.finding, self.claim.text, self.claim.how
+        if found.verdict == Verdict.CERTIFIED:
             return f"certified: every bin's log ratio is within {claim}, {how} and at this bin width"
-        if found.verdict == "consistent" and self.engine == "exact":
+        if found.verdict == Verdict.UNDECIDED:
             return f"undecided: at this bin width {undecided(found.delta_upper, claim)}"
-        if found.verdict == "consistent":
+        if found.verdict == Verdict.CONSISTENT:
             could = "too few pairs, or all runs alike: no difference could have shown"
             if found.detectable is not None:
                 could = f"a difference of {found.detectable:.3g} samples would have shown"
@@ -84,7 +97,7 @@ class Audit(Claim):
         bound = "no finite epsilon holds"
         if not math.isinf(found.epsilon_lower):
             bound = f"epsilon is at least {found.epsilon_lower:.4g}"
-        at_least = "" if self.engine == "exact" else "at least "
+        at_least = "at least " if self.sampled else ""
         p1, p0 = ((at_least if p > 0.0 else "") + f"{p:.4g}" for p in (found.witness.p1, found.witness.p0))
         return (
             f"violated {how}: {bound}, and delta is at least {found.delta_lower:.4g} at {claim}. "
@@ -92,28 +105,19 @@ class Audit(Claim):
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """The content of ``result.json``, parameters apart."""
-
+        """Return the content of ``result.json`` without parameters."""
+        setting = self.pair.setting
         return {
-            **self.verdict.as_dict(),
-            "epsilon_claimed": self.epsilon,
-            "confidence": self.certainty,
-            "sentence": self.sentence,
-            "detectable_difference": self.verdict.detectable,
+            **super().as_dict(),
+            "detectable_difference": self.finding.detectable,
             "given_pairs": None if self.given_pairs is None else self.given_pairs.as_dict(),
             "bins": self.histogram.lo.size,
             "bins_outside": self.bins_outside,
             "bins_outside_expected_by_chance": self.by_chance,
             "support_gap": {"from": self.gap.start, "to": self.gap.end, "mass": self.gap.mass},
             "mean_difference": self.start_0 - self.start_1,
-            "expected_sensitivity": self.test.expected_sensitivity(self.p_phi),
+            "expected_sensitivity": setting.test.expected_sensitivity(setting.p_phi),
             "output_sensitivity": self.output_sensitivity,
-            "exact": self.exact.as_dict(),
-            **self.leakage.as_dict(self.epsilon),
-            "numerical_error": self.numerical_error,
-            "unfinished": self.unfinished,
-            "steps": self.steps,
-            "seconds": self.seconds,
         }
 
 
@@ -137,97 +141,108 @@ def expected_leakage(law: ExpectedLaw, epsilons: FloatArray, floor: float) -> Le
     p1, p0 = bins_between(tail_1), bins_between(tail_0)
     edges = np.append(edges[1:], math.inf)
 
-    def named(k: int, beyond: bool) -> str:
-        return f"average termination time {'>=' if beyond else '<'} {edges[k - 1]:g}"
+    def tail(k: int, beyond: bool) -> Ranges:
+        edge = float(edges[k - 1])
+        return average_range(edge, math.inf) if beyond else average_range(-math.inf, edge)
 
-    return Leakage(privacy_profile(p1, p0, epsilons), total_variation(p1, p0), best_tail(p1, p0, floor, named))
+    return Leakage(privacy_profile(p1, p0, epsilons), total_variation(p1, p0), best_tail(p1, p0, floor, tail))
 
 
-def audit(
-    setting: Setting,
-    epsilon: float,
-    *,
-    entry: int | Sequence[int] = 1,
-    engine: Engine = "monte_carlo",
-    pairs: int = 500,
-    draws: int = 10_000,
-    bin_width: int | None = 140,
-    seed: int = 1,
-    max_steps: int = 10_000_000,
-    confidence: float = 0.99,
-    floor: float = 0.01,
-    epsilons: Sequence[float] | None = None,
-    execution: Execution = SERIAL,
-) -> Audit:
-    """Audit the claim that the mechanism is `epsilon`-expectedly differentially private in termination time.
+@dataclass(frozen=True, kw_only=True)
+class Expected(Resolution):
+    """The observer of the paper's Definition 3: compares average termination times, given L.
 
-    `entry` may name several samples: they are all 1 in one member and all 0 in the other. `bin_width` None chooses
-    one. The exact engine needs neither pairs nor draws. The leakage (profile, and the best event of probability `floor`
-    and more) is always that of the exact laws, on bins.
+    The exact laws are always computed: the leakage and `exact` come from them. The sampled engine follows the paper's
+    Figure 1.
+
+    Parameters
+    ----------
+    pairs : int
+        Pairs of sequences of the sampled engine.
+    draws : int
+        Draws of L of the sampled engine.
+    bin_width : int, optional
+        Of the bins of averages, in samples; None chooses one.
 
     Examples
     --------
-    >>> from dpsmc_audit import Exponential, Sprt
+    >>> from dpsmc_audit import Exponential, Setting, Sprt, audit
     >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
     >>> found = audit(Setting(test, Exponential.private(test, 0.01), 0.84), epsilon=0.01, engine="exact")
-    >>> found.verdict.verdict, found.verdict.epsilon_lower, found.bins_outside
+    >>> f"{found.verdict}", found.epsilon_lower, found.bins_outside
     ('violated', inf, 1)
     >>> f"{found.gap.start:.3f} to {found.gap.end:.3f}, mass {found.gap.mass:.5f}"
     '411.535 to 420.633, mass 0.00993'
     """
-    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
-    claim = Claim(test, mechanism, p_phi, epsilon, in_order(entry), engine, confidence)
-    grid, entries = checked(claim, max_steps, floor, epsilons), claim.entries
-    require(bin_width is None or bin_width >= 1, f"bin_width must be at least 1, got {bin_width}")
-    require(pairs >= 4, f"pairs must be at least 4, got {pairs}")
-    require(draws >= 2, f"draws must be at least 2, got {draws}")
-    started = time.perf_counter()
-    width = auto_bin_width(setting) if bin_width is None else bin_width
-    law = expected_law(setting, entries, width)
-    exact = exact_verdict(law, epsilon)
-    common: dict[str, Any] = {
-        "exact": exact,
-        "leakage": expected_leakage(law, grid, floor),
-        "start_1": law.start_1.value,
-        "start_0": law.start_0.value,
-        "output_sensitivity": output_sensitivity(setting, entries),
-        "numerical_error": law.tail_error,
-    }
-    if engine == "exact":
-        common |= {"verdict": exact, "histogram": exact_histogram(law, epsilon), "gap": law.gap}
-        common |= {"given_pairs": None, "by_chance": None, "unfinished": 0, "steps": 0}
-        return Audit(**claim.parts(), **common, seconds=time.perf_counter() - started + execution.spent)
-    options: dict[str, Any] = {"seed": seed, "max_steps": max_steps, "execution": execution}
-    require_room(bytes_needed(draws, law.edges.size), f"a histogram of {law.edges.size} bins")
-    picture = _picture(setting, entries, pairs, draws, width, **options)
-    verdict, steps = support_gap_evidence(setting, entries, pairs, confidence=confidence, **options)
-    gap = SupportGap(float(picture.start.min()), float(picture.start.max()), verdict.delta_lower)
-    common |= {"verdict": verdict, "histogram": picture.histogram(law, epsilon, confidence), "gap": gap}
-    common |= {"given_pairs": picture.given_pairs(epsilon, confidence, floor), "steps": picture.steps + steps}
-    common |= {"by_chance": outside_by_chance(law, draws, epsilon, seed), "unfinished": picture.unfinished}
-    return Audit(**claim.parts(), **common, seconds=time.perf_counter() - started + execution.spent)
+
+    name: ClassVar[str] = "expected"
+    unit: ClassVar[str] = "pairs"
+    pairs: int = 500
+    draws: int = 10_000
+    bin_width: int | None = 140
+
+    @property
+    def amount(self) -> int:
+        """Pairs of sequences, once for each batch of draws."""
+        return self.pairs * -(-self.draws // BATCH)
+
+    def audit(self, pair: Adjacent, claim: Claim, sampling: Sampling) -> ExpectedAudit:
+        """Audit the claim that averages are `epsilon`-private."""
+        grid, width = self.grid(claim.epsilon), self.bin_width
+        require(width is None or width >= 1, f"bin_width must be at least 1, got {width}")
+        require(self.pairs >= 4, f"pairs must be at least 4, got {self.pairs}")
+        require(self.draws >= 2, f"draws must be at least 2, got {self.draws}")
+        started = time.perf_counter()
+        width = auto_bin_width(pair.setting) if width is None else width
+        law = expected_law(pair, width)
+        exact = exact_verdict(law, claim.epsilon)
+        found: dict[str, Any] = {
+            "finding": exact,
+            "histogram": exact_histogram(law, claim.epsilon),
+            "gap": law.gap,
+            "unfinished": 0,
+            "steps": 0,
+        }
+        if claim.engine != "exact":
+            found = self._sampled(pair, claim, sampling, law)
+        return ExpectedAudit(
+            claim=claim,
+            pair=pair,
+            exact=exact,
+            leakage=expected_leakage(law, grid, self.floor),
+            start_1=law.start_1.value,
+            start_0=law.start_0.value,
+            output_sensitivity=output_sensitivity(pair),
+            numerical_error=law.tail_error,
+            **found,
+            seconds=time.perf_counter() - started + sampling.execution.spent,
+        )
+
+    def _sampled(self, pair: Adjacent, claim: Claim, sampling: Sampling, law: ExpectedLaw) -> dict[str, Any]:
+        """The fields that the runs decide."""
+        require_room(bytes_needed(self.draws, law.edges.size), f"a histogram of {law.edges.size} bins")
+        picture = _picture(pair, self.pairs, self.draws, int(law.edges[1]), sampling)
+        finding, steps = support_gap_evidence(pair, self.pairs, sampling, confidence=claim.confidence)
+        return {
+            "finding": finding,
+            "histogram": picture.histogram(law, claim.epsilon, claim.confidence),
+            "gap": SupportGap(float(picture.start.min()), float(picture.start.max()), finding.delta_lower),
+            "given_pairs": picture.given_pairs(claim.epsilon, claim.confidence, self.floor),
+            "by_chance": outside_by_chance(law, self.draws, claim.epsilon, sampling.seed),
+            "unfinished": picture.unfinished,
+            "steps": picture.steps + steps,
+        }
 
 
-def _picture(
-    setting: Setting,
-    entries: tuple[int, ...],
-    pairs: int,
-    draws: int,
-    width: int,
-    *,
-    seed: int,
-    max_steps: int,
-    execution: Execution,
-) -> Picture:
+def _picture(pair: Adjacent, pairs: int, draws: int, width: int, sampling: Sampling) -> Picture:
     """The draws of L in batches, all of them on the same pairs; finished batches are kept by the checkpoint."""
-    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
-    picture, checkpoint = Picture(width, seed), execution.checkpoint
+    execution, checkpoint = sampling.execution, sampling.execution.checkpoint
+    picture = Picture(width, sampling.seed)
     begun = 0 if checkpoint is None else checkpoint.restore("picture", picture)
     for first in range(begun, draws, BATCH):
-        excess = draw_excess(mechanism, min(BATCH, draws - first), seed, first)
-        place, stage = replace(execution, progress=execution.told_after(first // BATCH * pairs)), f"pairs{first}"
-        options: dict[str, Any] = {"seed": seed, "max_steps": max_steps, "execution": place, "stage": stage}
-        picture.add(pair_sums(test, p_phi, excess, pairs, entries, **options))
+        excess = draw_excess(pair.setting.mechanism, min(BATCH, draws - first), sampling.seed, first)
+        stage, here = f"pairs{first}", sampling.with_progress(execution.told_after(first // BATCH * pairs))
+        picture.add(pair_sums(pair, excess, pairs, here, stage=stage))
         if checkpoint is not None and draws > BATCH:
             checkpoint.save("picture", picture.draws, picture)
             checkpoint.drop(stage)

@@ -27,7 +27,7 @@ from dpsmc_audit.observers.expected.edges import (
     tails_between,
     tails_of_atoms,
 )
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 
 __all__ = ["ExpectedLaw", "SupportGap", "bins_between", "expected_law", "forced_moments", "output_sensitivity"]
@@ -159,20 +159,35 @@ def forced_moments(test: Sprt, p_phi: float, excess: float, forced: Mapping[int,
     return mean, null
 
 
-def expected_law(setting: Setting, entries: tuple[int, ...], bin_width: int, upto: float = 1e-9) -> ExpectedLaw:
-    """Exact laws of g_1(L) and g_0(L) in bins of this width from 0, until less than `upto` is left above.
+def expected_law(pair: Adjacent, bin_width: int, upto: float = 1e-9) -> ExpectedLaw:
+    """Compute the laws of the averages g_1(L) and g_0(L) in bins, without sampling.
 
-    All entries are 1 in one member and 0 in the other; where a coin decides, both averages are 1.
+    Where a coin decides, both averages are 1.
+
+    Parameters
+    ----------
+    pair : Adjacent
+        The setting and the entries.
+    bin_width : int
+        Of the bins; the first begins at 0.
+    upto : float
+        Bins are made until less than this probability is left above.
+
+    Returns
+    -------
+    ExpectedLaw
+        Enclosures of the tails at every edge.
 
     Examples
     --------
     >>> from dpsmc_audit.mechanisms import Exponential
     >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
-    >>> law = expected_law(Setting(test, Exponential.private(test, 0.01), 0.84), entries=(1,), bin_width=140)
+    >>> law = expected_law(Adjacent(Setting(test, Exponential.private(test, 0.01), 0.84)), bin_width=140)
     >>> one, zero = law.probabilities()
     >>> f"{one[2]:.6f}", float(zero[2]), f"{np.log(one[4] / zero[4]):.6f}"
     ('0.009218', 0.0, '-0.010000')
     """
+    setting, entries = pair.setting, pair.entries
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     _require_early(setting, entries[-1])
     start_1, start_0 = (_start(setting, entries, bit) for bit in (1, 0))
@@ -319,8 +334,9 @@ def _ratio(mechanism: Mechanism, excess: FloatArray, off: FloatArray) -> FloatAr
     return np.maximum(mechanism.survival(excess), 1e-300) / above
 
 
-def output_sensitivity(setting: Setting, entries: tuple[int, ...]) -> float:
-    """``|E[o | L, x_n = 1] - E[o | L, x_n = 0]|``, largest over a grid of L that starts at the smallest."""
+def output_sensitivity(pair: Adjacent) -> float:
+    """Return ``|E[o | L, x_n = 1] - E[o | L, x_n = 0]|``, the largest over a grid of L that starts at the smallest."""
+    setting, entries = pair.setting, pair.entries
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     shares = np.linspace(0.0, 0.95, 11)
     largest = 0.0

@@ -7,7 +7,6 @@ grow with the draws, nor with the pairs.
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,8 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.evidence.bounds import FEWEST, PARTS, Parts, bounded_verdict, part_of
 from dpsmc_audit.evidence.events import Counted, joined, outcome_code
-from dpsmc_audit.evidence.verdict import Verdict
+from dpsmc_audit.evidence.verdict import Finding
+from dpsmc_audit.evidence.witness import Ranges
 from dpsmc_audit.observers.expected.law import ExpectedLaw
 from dpsmc_audit.observers.expected.verdicts import Histogram, log_ratio
 from dpsmc_audit.sampling.pairs import GROUPS, PairSums
@@ -121,7 +121,7 @@ class Picture:
         exact = _exact_ratio_on(law, lo)
         return Histogram(lo, lo + self.width, p1, p0, ratio, low, high, exact, outside).kept((p1 + p0) > 0)
 
-    def given_pairs(self, epsilon: float, confidence: float, floor: float) -> Verdict | None:
+    def given_pairs(self, epsilon: float, confidence: float, floor: float) -> Finding | None:
         """The verdict on what the histogram shows: averages over the drawn pairs, with L as the only random number.
 
         For given sequences the draws of L are independent runs of a mechanism that releases that average (rounded
@@ -134,7 +134,8 @@ class Picture:
         found = bounded_verdict(parts, epsilon, 0.0, confidence, floor=floor)
         if found.witness is None:
             return found
-        return replace(found, witness=replace(found.witness, name=_of_averages(found.witness.name)))
+        assert isinstance(found.witness.what, Ranges)
+        return replace(found, witness=replace(found.witness, what=replace(found.witness.what, seen="average")))
 
     def saved(self) -> Saved:
         names = ("batches", "draws", "unfinished", "steps")
@@ -185,16 +186,3 @@ def outside_by_chance(law: ExpectedLaw, draws: int, epsilon: float, seed: int) -
             ratio = np.abs(log_ratio((common + one).astype(np.float64), (common + zero).astype(np.float64)))
             outside += int(np.count_nonzero(ratio > epsilon))
     return outside / SIMULATED
-
-
-def _of_averages(name: str) -> str:
-    """The name of an event of rounded-down averages, said of the averages.
-
-    Examples
-    --------
-    >>> _of_averages("tau <= 3 or 7 <= tau <= 9 or tau = 11 or tau > 20")
-    'average < 4 or 7 <= average < 10 or 11 <= average < 12 or average >= 21'
-    """
-    name = re.sub(r"tau = (\d+)", r"\1 <= tau <= \1", name)
-    name = re.sub(r"tau <= (\d+)", lambda k: f"average < {int(k[1]) + 1}", name)
-    return re.sub(r"tau > (\d+)", lambda k: f"average >= {int(k[1]) + 1}", name)

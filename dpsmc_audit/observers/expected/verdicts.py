@@ -12,21 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.evidence.intervals import student_quantile
-from dpsmc_audit.evidence.profiles import Event, factor
-from dpsmc_audit.evidence.verdict import Verdict
+from dpsmc_audit.evidence.profiles import factor
+from dpsmc_audit.evidence.verdict import Finding, Verdict
+from dpsmc_audit.evidence.witness import Event, Outcomes, Ranges, Share, SmallestNoise
 from dpsmc_audit.numerics.ties import CLOSE, best_of
 from dpsmc_audit.observers.expected.law import ExpectedLaw
-from dpsmc_audit.runs.execution import SERIAL, Execution, accumulate, cut
+from dpsmc_audit.runs.execution import accumulate, cut
 from dpsmc_audit.sampling.pairs import pair_times, pairs_in_a_block
+from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.sampling.runs import sum_of_squares
-from dpsmc_audit.setting import Setting
-from dpsmc_audit.sprt import Sprt
+from dpsmc_audit.setting import Adjacent
 
 if TYPE_CHECKING:
     from dpsmc_audit.runs.checkpoints import Saved
 
 __all__ = [
     "Histogram",
+    "average_range",
     "delta_ends",
     "exact_histogram",
     "exact_verdict",
@@ -115,14 +117,15 @@ def surest_event(one: tuple[FloatArray, FloatArray], zero: tuple[FloatArray, Flo
     times, found = factor(epsilon), []
     for p, q, side in ((one, zero, 1), (zero, one, 0)):
         event = p[0] > times * q[1]
-        name = f"one of {int(event.sum())} outcomes over e^{epsilon:g} times as likely with x_n = {side}"
         p1, p0 = (float(0.5 * (low[event] + high[event]).sum()) for low, high in (one, zero))
-        found.append((float((p[0] - times * q[1])[event].sum()), Event(name, p1, p0)))
+        found.append(
+            (float((p[0] - times * q[1])[event].sum()), Event(Outcomes(int(event.sum()), side, epsilon), p1, p0))
+        )
     (forth, one_likelier), (back, zero_likelier) = found
     return zero_likelier if back > forth * (1.0 + CLOSE) else one_likelier
 
 
-def exact_verdict(law: ExpectedLaw, epsilon: float) -> Verdict:
+def exact_verdict(law: ExpectedLaw, epsilon: float) -> Finding:
     """From the exact laws; a support gap counts if it holds an integer, as the definition's events are of integers.
 
     Bins are compared with the claim at their ends: `violated` takes one bin that is outside wherever in its enclosure
@@ -138,21 +141,23 @@ def exact_verdict(law: ExpectedLaw, epsilon: float) -> Verdict:
     if law.gap.integer is not None:
         one_early = law.start_1.value < law.start_0.value
         p = (law.gap.below, 0.0) if one_early else (0.0, law.gap.below)
-        event = f"average termination time below {law.gap.integer}"
-        return Verdict("violated", math.inf, max(delta, law.gap.below), Event(event, *p))
-    witness = Event(f"average termination time in {_bin_name(law.edges, worst)}", float(p1[worst]), float(p0[worst]))
+        event = average_range(-math.inf, law.gap.integer)
+        return Finding(Verdict.VIOLATED, math.inf, max(delta, law.gap.below), Event(event, *p))
+    upper = float(law.edges[worst + 1]) if worst + 1 < law.edges.size else math.inf
+    witness = Event(average_range(float(law.edges[worst]), upper), float(p1[worst]), float(p0[worst]))
     bound = float(surely.max())
     if bound > epsilon:
-        return Verdict("violated", bound, delta, witness)
+        return Finding(Verdict.VIOLATED, bound, delta, witness)
     inside = law.hidden(epsilon) | ((one.high == 0.0) & (zero.high == 0.0)) | (np.maximum(high, -low) <= epsilon)
     if np.all(inside):
-        return Verdict("certified", bound, 0.0, None, delta_upper=0.0)
+        return Finding(Verdict.CERTIFIED, bound, 0.0, None, delta_upper=0.0)
     open_1, open_0 = ((tails.low[~inside], tails.high[~inside]) for tails in (one, zero))
-    return Verdict("consistent", bound, 0.0, None, delta_upper=delta_ends(open_1, open_0, epsilon)[1])
+    return Finding(Verdict.UNDECIDED, bound, 0.0, None, delta_upper=delta_ends(open_1, open_0, epsilon)[1])
 
 
-def _bin_name(edges: FloatArray, i: int) -> str:
-    return f"[{edges[i]:g}, {edges[i + 1]:g})" if i + 1 < edges.size else f"[{edges[i]:g}, inf)"
+def average_range(low: float, high: float) -> Ranges:
+    """The event that the average termination time lies in ``[low, high)``."""
+    return Ranges((Share(((low, high),)),), "average")
 
 
 def exact_histogram(law: ExpectedLaw, epsilon: float) -> Histogram:
@@ -187,20 +192,16 @@ class _Differences:
 
 
 def _differences(
-    test: Sprt,
-    p_phi: float,
+    pair: Adjacent,
     excess: FloatArray,
-    entries: tuple[int, ...],
-    seed: int,
-    max_steps: int,
+    sampling: Sampling,
     bits: tuple[int, int],
     shift: int,
     first: int,
     count: int,
 ) -> _Differences:
     """Of pairs first, ..., first + count - 1, wherever this is called."""
-    options = {"seed": seed, "max_steps": max_steps, "shift": shift}
-    tau = pair_times(test, p_phi, excess, first, count, entries, bits=bits, **options)
+    tau = pair_times(pair, excess, first, count, sampling, bits=bits, shift=shift)
     each = [tau[:, 1 - early, :1] - tau[:, early, :] for early in (0, 1)]
     sums = [found.sum(axis=0).tolist() for found in each]
     squares = [[sum_of_squares(np.ascontiguousarray(column)) for column in found.T] for found in each]
@@ -238,17 +239,14 @@ class _TotalDifferences:
 
 
 def support_gap_evidence(
-    setting: Setting,
-    entries: tuple[int, ...],
+    pair: Adjacent,
     pairs: int,
+    sampling: Sampling,
     *,
-    seed: int,
-    max_steps: int,
     confidence: float,
     bits: tuple[int, int] = (1, 0),
     shift: int = 0,
-    execution: Execution = SERIAL,
-) -> tuple[Verdict, int]:
+) -> tuple[Finding, int]:
     """Is there an L* > 0 at which one member's average is a whole sample below the other's at the smallest L?
 
     On one half of the pairs the member and L* are chosen; on the other half Student's lower bound for the mean of the
@@ -258,14 +256,14 @@ def support_gap_evidence(
     approximation that sequences too rare to be in the sample can upset, so that fewer than 200 pairs give no verdict.
     Beside it: how many samples were drawn.
     """
-    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
+    test, mechanism, execution = pair.setting.test, pair.setting.mechanism, sampling.execution
     lowest = max(float(mechanism.quantile(0.0)), test.no_room)
     excess = lowest + test.step_sum * np.linspace(0.0, 1.0, CANDIDATES)
     mass = 1.0 - mechanism.survival(excess)
     half = pairs // 2
     level = student_quantile(pairs - half - 1, confidence)
-    work = partial(_differences, test, p_phi, excess, entries, seed, max_steps, bits, shift)
-    size = execution.size(pairs_in_a_block(test, p_phi, float(excess[-1]), max_steps))
+    work = partial(_differences, pair, excess, sampling.alone(), bits, shift)
+    size = execution.size(pairs_in_a_block(pair.setting, float(excess[-1]), sampling.max_steps))
     choice, judged = _TotalDifferences(excess.size), _TotalDifferences(excess.size)
     quiet = replace(execution, progress=None)
     accumulate(work, lambda done: cut(half, size, done), choice, quiet, "choice")
@@ -273,7 +271,7 @@ def support_gap_evidence(
     return _gap_verdict(choice.total, judged.total, mass, level), choice.total.steps + judged.total.steps
 
 
-def _gap_verdict(choice: _Differences, judged: _Differences, mass: FloatArray, level: float) -> Verdict:
+def _gap_verdict(choice: _Differences, judged: _Differences, mass: FloatArray, level: float) -> Finding:
     """Choose on the one half, judge on the other."""
     best: tuple[float, int, int] | None = None
     for early in (0, 1):
@@ -289,6 +287,5 @@ def _gap_verdict(choice: _Differences, judged: _Differences, mass: FloatArray, l
         mean, error = judged.mean_and_error(early)
         if mean[k] - level * error[k] >= 1.0:
             p = (share, 0.0) if early == 0 else (0.0, share)
-            event = f"average termination time below that of x_n = {early} at the smallest L"
-            return Verdict("violated", math.inf, share, Event(event, *p), detectable)
-    return Verdict("consistent", 0.0, 0.0, None, detectable)
+            return Finding(Verdict.VIOLATED, math.inf, share, Event(SmallestNoise(early), *p), detectable)
+    return Finding(Verdict.CONSISTENT, 0.0, 0.0, None, detectable)

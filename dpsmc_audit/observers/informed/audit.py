@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.errors import ParameterError, in_order, require
+from dpsmc_audit.errors import ParameterError, require
 from dpsmc_audit.evidence.means import BoundedMean
-from dpsmc_audit.evidence.profiles import Event, Leakage, factor, largest
-from dpsmc_audit.evidence.verdict import Verdict
-from dpsmc_audit.mechanisms import Mechanism
+from dpsmc_audit.evidence.profiles import Leakage, factor, largest
+from dpsmc_audit.evidence.verdict import Finding, Verdict
+from dpsmc_audit.evidence.witness import Event, Outcomes
 from dpsmc_audit.numerics.ties import exceeds, ranked, tied_groups
-from dpsmc_audit.observers.base import Claim, Engine, checked, undecided
+from dpsmc_audit.observers.base import Claim, PairAudit, Resolution, undecided
 from dpsmc_audit.observers.expected.verdicts import delta_ends, log_ratio, surest_event
 from dpsmc_audit.observers.informed.law import InformedAverage, InformedLaw, average, given_sequence
 from dpsmc_audit.observers.informed.sequences import oscillating_sequence, read_sequence
-from dpsmc_audit.runs.execution import SERIAL, Execution
-from dpsmc_audit.setting import Setting
-from dpsmc_audit.sprt import Sprt
+from dpsmc_audit.sampling.plan import Sampling
+from dpsmc_audit.setting import Adjacent
 
-__all__ = ["InformedAudit", "OutcomeHistogram", "audit_informed"]
+__all__ = ["Informed", "InformedAudit", "OutcomeHistogram"]
 
 FloatArray = NDArray[np.float64]
 
@@ -54,36 +52,47 @@ class OutcomeHistogram:
         return cls(law.tau, _DECISIONS[law.decision], law.p1, law.p0, log_ratio(law.p1, law.p0), outside)
 
 
-@dataclass(frozen=True, eq=False)
-class InformedAudit(Claim):
-    """What the audit found on a given sequence, or on random ones and the one made to be the worst.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class InformedAudit(PairAudit):
+    """What the informed observer learns on a given sequence, or on random ones and the one made to be the worst.
 
-    `law` and `histogram` are of the given sequence, or of the drawn one that is told apart best; `oscillating` is the
-    law of the sequence made to be the worst, None where it would be too long. The verdict is on the worst of them.
+    Parameters
+    ----------
+    law : InformedLaw
+        Of the given sequence, or of the drawn one that is told apart best; the histogram is of the same.
+    shown, worst : str
+        Which sequence the histogram is of, and which one the verdict is on.
+    averages : InformedAverage, optional
+        Over random sequences, where no sequence is given.
+    oscillating : InformedLaw, optional
+        Of the sequence made to be the worst; None where it would be too long.
     """
 
-    verdict: Verdict
+    observer: ClassVar[str] = "informed"
     histogram: OutcomeHistogram
     law: InformedLaw
     shown: str
     worst: str
-    leakage: Leakage
     averages: InformedAverage | None
     oscillating: InformedLaw | None
-    seconds: float = field(compare=False)
+
+    @property
+    def sampled(self) -> bool:
+        """False: the verdict is about given sequences, exactly."""
+        return False
 
     @property
     def sentence(self) -> str:
-        """The verdict for a reader in a hurry."""
-        claim = self.text
-        if self.verdict.verdict == "certified":
+        """The verdict in one sentence."""
+        claim, found = self.claim.text, self.finding
+        if found.verdict == Verdict.CERTIFIED:
             return f"certified on {self.worst}: every outcome's log ratio is within {claim}"
         running = max(self.law.running)
-        if self.verdict.verdict == "consistent":
+        if found.verdict == Verdict.UNDECIDED:
             if running > 0.0:
                 return f"undecided: no violation of {claim} on {self.worst}, but {running:.3g} of the runs outlast it"
-            return f"undecided: on {self.worst} {undecided(self.verdict.delta_upper, claim)}"
-        text = f"violated on {self.worst}: delta is at least {self.verdict.delta_lower:.4g} at {claim}"
+            return f"undecided: on {self.worst} {undecided(found.delta_upper, claim)}"
+        text = f"violated on {self.worst}: delta is at least {found.delta_lower:.4g} at {claim}"
         if self.averages is not None:
             mean = max(self.averages.reveal_1.mean, self.averages.reveal_0.mean)
             text += f". On random sequences the outcome reveals the sample with certainty with probability {mean:.4g}"
@@ -93,7 +102,7 @@ class InformedAudit(Claim):
         return text
 
     def as_dict(self) -> dict[str, Any]:
-        """The content of ``result.json``, parameters apart."""
+        """Return the content of ``result.json`` without parameters."""
         averages, one, zero = self.averages, *self.law.running
         numbers: dict[str, Any] = {"reveal_1": self.law.reveal_1, "reveal_0": self.law.reveal_0}
         if averages is not None:
@@ -102,14 +111,10 @@ class InformedAudit(Claim):
                 **_with_interval("reveal_0", averages.reveal_0),
                 **_with_interval("average_total_variation", averages.total_variation),
                 "sequences": averages.sequences,
-                "unfinished": averages.capped,
             }
         return {
-            **self.verdict.as_dict(),
-            "epsilon_claimed": self.epsilon,
-            "confidence": 1.0 if averages is None else self.confidence,
-            "sentence": self.sentence,
-            **self.leakage.as_dict(self.epsilon),
+            **super().as_dict(),
+            "confidence": 1.0 if averages is None else self.claim.confidence,
             **numbers,
             "worst_sequence": self.worst,
             "shown_sequence": self.shown,
@@ -119,8 +124,6 @@ class InformedAudit(Claim):
             "shown_largest_finite_log_ratio": self.law.worst_ratio,
             "shown_running": {"x_n = 1": one, "x_n = 0": zero},
             "oscillating_total_variation": None if self.oscillating is None else self.oscillating.total_variation,
-            "steps": None if averages is None else averages.steps,
-            "seconds": self.seconds,
         }
 
 
@@ -128,7 +131,7 @@ def _with_interval(name: str, value: BoundedMean) -> dict[str, Any]:
     return {name: value.mean, f"{name}_ci": (value.low, value.high)}
 
 
-def informed_verdict(law: InformedLaw, epsilon: float) -> Verdict:
+def informed_verdict(law: InformedLaw, epsilon: float) -> Finding:
     """Of one sequence, exactly: any outcome whose ratio surely exceeds the claim is a violation.
 
     What runs on after the last sample might still violate it: the claim is certified if nothing does.
@@ -139,11 +142,12 @@ def informed_verdict(law: InformedLaw, epsilon: float) -> Verdict:
     bound = float(np.max(surely, initial=0.0, where=~np.isnan(surely)))
     lower = delta_ends(ends.one, ends.zero, epsilon)[0]
     if lower > 0.0:
-        return Verdict("violated", bound, lower, surest_event(ends.one, ends.zero, epsilon))
+        return Finding(Verdict.VIOLATED, bound, lower, surest_event(ends.one, ends.zero, epsilon))
     ended = ends.kept(~ends.running)
     running = max(float(high[ends.running].sum()) for high in (ends.high_1, ends.high_0))
     upper = delta_ends(ended.one, ended.zero, epsilon)[1] + running
-    return Verdict("certified" if upper == 0.0 else "consistent", bound, 0.0, None, delta_upper=upper)
+    verdict = Verdict.CERTIFIED if upper == 0.0 else Verdict.UNDECIDED
+    return Finding(verdict, bound, 0.0, None, delta_upper=upper)
 
 
 def best_outcome(law: InformedLaw, floor: float) -> Event | None:
@@ -160,8 +164,7 @@ def best_outcome(law: InformedLaw, floor: float) -> Event | None:
         groups = tied_groups(np.where(np.maximum(p, q) > _RARE, log_ratio(p, q), -math.inf), close=1e-6)
         chosen = _just_enough(p, groups, floor * (1.0 - 1e-12))
         if chosen is not None:
-            name = f"one of {chosen.size} outcomes that are likelier with x_n = {side}"
-            found.append(Event(name, float(p1[chosen].sum()), float(p0[chosen].sum())))
+            found.append(Event(Outcomes(chosen.size, side), float(p1[chosen].sum()), float(p0[chosen].sum())))
     return largest(found)
 
 
@@ -179,72 +182,80 @@ def _just_enough(p: FloatArray, groups: NDArray[np.int64], wanted: float) -> NDA
     return np.concatenate([np.flatnonzero(groups < last), mine[:taken], mine[smallest : smallest + 1]])
 
 
-def audit_informed(
-    setting: Setting,
-    epsilon: float,
-    *,
-    entry: int | Sequence[int] = 1,
-    engine: Engine = "monte_carlo",
-    sequence: str | Path | NDArray[np.integer] | None = None,
-    sequences: int = 500,
-    seed: int = 1,
-    max_steps: int = 10_000_000,
-    confidence: float = 0.99,
-    floor: float = 0.01,
-    epsilons: Sequence[float] | None = None,
-    execution: Execution = SERIAL,
-) -> InformedAudit:
-    """Audit standard differential privacy: all samples but the entries are known, only L is random.
+@dataclass(frozen=True, kw_only=True)
+class Informed(Resolution):
+    """The observer of standard differential privacy: knows all samples but the entries, only L is random.
 
-    With a sequence (an array, or a file of 0s and 1s) that one is audited, exactly. Else `sequences` random ones are
-    drawn, each of them audited exactly and the numbers averaged; beside them stands the one made to be the worst.
+    Parameters
+    ----------
+    sequence : array or path, optional
+        The samples, or a file of 0s and 1s: this sequence is audited, exactly.
+    sequences : int
+        Without a sequence, so many random ones are drawn. Each is audited exactly and the numbers are averaged; beside
+        them stands the sequence made to be the worst.
 
     Examples
     --------
-    >>> from dpsmc_audit.mechanisms import Exponential
+    >>> from dpsmc_audit import Exponential, Setting, Sprt, audit
     >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
-    >>> found = audit_informed(Setting(test, Exponential.private(test, 0.1), 0.84), epsilon=0.1, sequences=50)
-    >>> found.verdict.verdict, round(found.averages.reveal_1.mean, 2), round(found.oscillating.total_variation, 3)
+    >>> setting = Setting(test, Exponential.private(test, 0.1), 0.84)
+    >>> found = audit(setting, epsilon=0.1, observer=Informed(sequences=50))
+    >>> f"{found.verdict}", round(found.averages.reveal_1.mean, 2), round(found.oscillating.total_variation, 3)
     ('violated', 0.08, 0.999)
     """
-    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
-    claim = Claim(test, mechanism, p_phi, epsilon, in_order(entry), engine, confidence)
-    grid, entries = checked(claim, max_steps, floor, epsilons), claim.entries
-    started = time.perf_counter()
-    averages: InformedAverage | None = None
-    if sequence is not None:
-        bits = read_sequence(sequence, entries) if isinstance(sequence, (str, Path)) else np.asarray(sequence)
-        law, shown = given_sequence(test, mechanism, bits, entries), "the given sequence"
-        leakage = Leakage(law.profile(grid), law.total_variation, best_outcome(law, floor))
-    else:
-        message = "notion=informed averages over drawn sequences: use engine=monte_carlo, or give sequence=FILE"
-        require(engine != "exact", message)
-        options: dict[str, Any] = {"seed": seed, "max_steps": max_steps, "confidence": confidence}
-        averages = average(setting, entries, sequences, grid, execution=execution, **options)
-        law, shown = averages.worst, f"random sequence {averages.worst_path}, the worst of {sequences}"
-        leakage = Leakage(averages.profile, averages.total_variation.mean, best_outcome(law, floor))
-    made = _oscillating(test, mechanism, entries) if sequence is None else None
-    verdict, worst = informed_verdict(law, epsilon), shown
-    if made is not None and exceeds(made.total_variation, law.total_variation):
-        verdict, worst = informed_verdict(made, epsilon), "a sequence made to be the worst"
-    return InformedAudit(
-        **claim.parts(),
-        verdict=verdict,
-        histogram=OutcomeHistogram.of(law, epsilon),
-        law=law,
-        shown=shown,
-        worst=worst,
-        leakage=leakage,
-        averages=averages,
-        oscillating=made,
-        seconds=time.perf_counter() - started + execution.spent,
-    )
+
+    name: ClassVar[str] = "informed"
+    unit: ClassVar[str] = "sequences"
+    sequence: str | Path | NDArray[np.integer] | None = None
+    sequences: int = 500
+
+    @property
+    def amount(self) -> int:
+        """Sequences that are drawn."""
+        return self.sequences
+
+    def audit(self, pair: Adjacent, claim: Claim, sampling: Sampling) -> InformedAudit:
+        """Audit standard differential privacy."""
+        grid, started, averages, made = self.grid(claim.epsilon), time.perf_counter(), None, None
+        test, mechanism, entries = pair.setting.test, pair.setting.mechanism, pair.entries
+        if self.sequence is not None:
+            given = self.sequence
+            bits = read_sequence(given, entries) if isinstance(given, (str, Path)) else np.asarray(given)
+            law, shown = given_sequence(test, mechanism, bits, entries), "the given sequence"
+            profile, apart = law.profile(grid), law.total_variation
+        else:
+            message = "notion=informed averages over drawn sequences: use engine=monte_carlo, or give sequence=FILE"
+            require(claim.engine != "exact", message)
+            averages = average(pair, self.sequences, grid, sampling, confidence=claim.confidence)
+            law, shown = averages.worst, f"random sequence {averages.worst_path}, the worst of {self.sequences}"
+            profile, apart, made = averages.profile, averages.total_variation.mean, _oscillating(pair)
+        finding, worst = informed_verdict(law, claim.epsilon), shown
+        if made is not None and exceeds(made.total_variation, law.total_variation):
+            finding, worst = informed_verdict(made, claim.epsilon), "a sequence made to be the worst"
+        return InformedAudit(
+            claim=claim,
+            pair=pair,
+            finding=finding,
+            exact=None,
+            numerical_error=math.nan,
+            histogram=OutcomeHistogram.of(law, claim.epsilon),
+            law=law,
+            shown=shown,
+            worst=worst,
+            leakage=Leakage(profile, apart, best_outcome(law, self.floor)),
+            averages=averages,
+            oscillating=made,
+            unfinished=0 if averages is None else averages.capped,
+            steps=0 if averages is None else averages.steps,
+            seconds=time.perf_counter() - started + sampling.execution.spent,
+        )
 
 
-def _oscillating(test: Sprt, mechanism: Mechanism, entries: tuple[int, ...]) -> InformedLaw | None:
+def _oscillating(pair: Adjacent) -> InformedLaw | None:
     """The law of the sequence made to be the worst, if that is not too long."""
+    test, mechanism = pair.setting.test, pair.setting.mechanism
     try:
-        bits = oscillating_sequence(test, mechanism, entries, longest=5_000_000)
+        bits = oscillating_sequence(test, mechanism, pair.entries, longest=5_000_000)
     except ParameterError:
         return None
-    return given_sequence(test, mechanism, bits, entries)
+    return given_sequence(test, mechanism, bits, pair.entries)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -24,10 +24,11 @@ from dpsmc_audit.exact.strata import LONGEST
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.numerics.ties import best_of
 from dpsmc_audit.observers.informed.outcomes import Ends, keys_of, mass_ends, masses, running_key
-from dpsmc_audit.runs.execution import SERIAL, Execution, accumulate, cut
+from dpsmc_audit.runs.execution import accumulate, cut
 from dpsmc_audit.runs.memory import require_room
+from dpsmc_audit.sampling.plan import USUAL, Sampling
 from dpsmc_audit.sampling.records import Records, draw_records, records_of
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 
 if TYPE_CHECKING:
@@ -209,33 +210,39 @@ def samples_to_the_end(setting: Setting, max_steps: int) -> float:
     return max(min(test.wald(p_phi, top).samples, float(max_steps)), 1.0)
 
 
-def draw_pair(
-    setting: Setting,
-    path: int,
-    entries: Sequence[int],
-    *,
-    seed: int,
-    max_steps: int = 10**7,
-) -> InformedLaw:
-    """The laws of random sequence number `path`, followed until neither runs on with a probability above 1e-12.
+def draw_pair(pair: Adjacent, path: int, sampling: Sampling = USUAL) -> InformedLaw:
+    """Compute the two laws of a random sequence.
+
+    Parameters
+    ----------
+    pair : Adjacent
+        The setting and the entries.
+    path : int
+        The number of the sequence.
+    sampling : Sampling
+        How it is drawn. It is followed until neither member runs on with a probability above 1e-12.
+
+    Returns
+    -------
+    InformedLaw
+        The law of (tau, decision) for both members, over L alone.
 
     Examples
     --------
-    >>> from dpsmc_audit.mechanisms import Exponential
+    >>> from dpsmc_audit import Exponential, Setting
     >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
-    >>> law = draw_pair(Setting(test, Exponential.private(test, 0.01), 0.84), 0, [1], seed=1)
+    >>> law = draw_pair(Adjacent(Setting(test, Exponential.private(test, 0.01), 0.84)), path=0)
     >>> 0.005 < law.reveal_1 < 0.01, law.reveal_0
     (True, 0.0)
     """
-    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
-    wanted = in_order(entries)
-    require(max_steps >= wanted[-1], f"max_steps must reach entry {wanted[-1]}, got {max_steps}")
+    test, mechanism, last = pair.setting.test, pair.setting.mechanism, pair.entries[-1]
+    require(sampling.max_steps >= last, f"max_steps must reach entry {last}, got {sampling.max_steps}")
     lowest, top = lowest_record(test, mechanism), float(mechanism.quantile(1.0 - _TAIL))
 
     def member(bit: int, top: float, steps: int) -> Records:
-        return draw_records(test, p_phi, path, wanted, bit, lowest, top, seed=seed, max_steps=steps)
+        return draw_records(pair, path, bit, lowest, top, replace(sampling, max_steps=steps))
 
-    members = [member(bit, top, max_steps) for bit in (1, 0)]
+    members = [member(bit, top, sampling.max_steps) for bit in (1, 0)]
     longest = max(records.samples for records in members)
     for bit, records in zip((1, 0), members, strict=True):
         if records.samples < longest:  # both are looked at equally long: what one sees beyond is possible for both
@@ -276,18 +283,9 @@ class _Several:
     steps: int
 
 
-def _several(
-    setting: Setting,
-    entries: Sequence[int],
-    epsilons: FloatArray,
-    seed: int,
-    max_steps: int,
-    first: int,
-    count: int,
-) -> _Several:
+def _several(pair: Adjacent, epsilons: FloatArray, sampling: Sampling, first: int, count: int) -> _Several:
     """Sequences first, ..., first + count - 1, wherever this is called."""
-    options = {"seed": seed, "max_steps": max_steps}
-    laws = [draw_pair(setting, path, entries, **options) for path in range(first, first + count)]
+    laws = [draw_pair(pair, path, sampling) for path in range(first, first + count)]
     profiles = [law.profile(epsilons) for law in laws]
     return _Several(
         np.array([(law.reveal_1, law.reveal_0, law.total_variation) for law in laws]),
@@ -325,36 +323,47 @@ class _Averages:
 
 
 def average(
-    setting: Setting,
-    entries: Sequence[int],
-    sequences: int,
-    epsilons: FloatArray,
-    *,
-    seed: int,
-    max_steps: int = 10**7,
-    confidence: float = 0.99,
-    execution: Execution = SERIAL,
+    pair: Adjacent, sequences: int, epsilons: FloatArray, sampling: Sampling = USUAL, *, confidence: float = 0.99
 ) -> InformedAverage:
-    """Averages over sequences of independent samples that satisfy the specification with probability p_phi.
+    """Average what the informed observer learns over random sequences.
+
+    Parameters
+    ----------
+    pair : Adjacent
+        The setting and the entries. Samples are independent and hold with probability p_phi.
+    sequences : int
+        How many sequences are drawn.
+    epsilons : array
+        The grid of the privacy profile.
+    sampling : Sampling
+        How they are drawn.
+    confidence : float
+        The level of each interval.
+
+    Returns
+    -------
+    InformedAverage
+        The averages with their intervals, and the worst of the sequences.
 
     Examples
     --------
-    >>> from dpsmc_audit.mechanisms import Exponential
+    >>> from dpsmc_audit import Exponential, Setting
     >>> test = Sprt(p=0.73, delta=0.03, alpha=0.01)
-    >>> found = average(Setting(test, Exponential.private(test, 0.05), 0.84), [1], 50, np.array([0.05]), seed=1)
+    >>> pair = Adjacent(Setting(test, Exponential.private(test, 0.05), 0.84))
+    >>> found = average(pair, 50, np.array([0.05]))
     >>> round(found.reveal_1.mean, 2), found.reveal_0.mean, found.capped
     (0.04, 0.0, 0)
     """
     require(sequences >= 2, f"sequences must be at least 2, got {sequences}")
-    samples = samples_to_the_end(setting, max_steps)
+    samples = samples_to_the_end(pair.setting, sampling.max_steps)
     message = "each sequence would be followed for {:.0e} samples, more than {:.0e}: choose a larger epsilon"
     require(samples <= LONGEST, message.format(samples, LONGEST))
     require_room(80.0 * sequences + 200.0 * samples, f"an average over {sequences} sequences")
-    found, size = _Averages(sequences, epsilons.size), execution.size(BLOCK)
-    work = partial(_several, setting, tuple(entries), epsilons, seed, max_steps)
-    accumulate(work, lambda done: cut(sequences, size, done), found, execution, "sequences")
+    found, size = _Averages(sequences, epsilons.size), sampling.execution.size(BLOCK)
+    work = partial(_several, pair, epsilons, sampling.alone())
+    accumulate(work, lambda done: cut(sequences, size, done), found, sampling.execution, "sequences")
     path = best_of(found.numbers[:, 2])  # the first of those that are told apart equally well
-    worst = draw_pair(setting, path, entries, seed=seed, max_steps=max_steps)
+    worst = draw_pair(pair, path, sampling)
     ones, zeros, apart = (bounded_mean(np.clip(row, 0.0, 1.0), confidence) for row in found.numbers.T)
     profile = Profile(epsilons, *found.deltas / sequences)
     return InformedAverage(sequences, ones, zeros, apart, profile, path, worst, found.capped, found.steps)

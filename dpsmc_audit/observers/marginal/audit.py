@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.errors import ParameterError, in_order, require
+from dpsmc_audit.errors import ParameterError, require
 from dpsmc_audit.evidence.bounds import FEWEST, bounded_verdict
 from dpsmc_audit.evidence.intervals import lower_ends, upper_ends
-from dpsmc_audit.evidence.profiles import Event, Leakage, factor, worst_event
-from dpsmc_audit.evidence.verdict import METHODS, Method, Verdict
-from dpsmc_audit.observers.base import Claim, Engine, checked, undecided
+from dpsmc_audit.evidence.profiles import factor, worst_event
+from dpsmc_audit.evidence.verdict import METHODS, Finding, Method, Verdict
+from dpsmc_audit.evidence.witness import Event, Ranges
+from dpsmc_audit.observers.base import Claim, Engine, PairAudit, Resolution, undecided
 from dpsmc_audit.observers.expected.verdicts import log_ratio, surest_event
 from dpsmc_audit.observers.marginal.law import (
     NAMES,
@@ -29,15 +29,11 @@ from dpsmc_audit.observers.marginal.law import (
     marginal_law,
     smoothed_law,
 )
-from dpsmc_audit.runs.execution import SERIAL, Execution
 from dpsmc_audit.runs.memory import NoRoomError
-from dpsmc_audit.sampling.runs import ALT, NULL
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.sampling.plan import Sampling
+from dpsmc_audit.setting import Adjacent
 
-if TYPE_CHECKING:
-    from dpsmc_audit.evidence.anytime import Anytime
-
-__all__ = ["JointHistogram", "MarginalAudit", "audit_marginal"]
+__all__ = ["JointHistogram", "Marginal", "MarginalAudit"]
 
 FloatArray = NDArray[np.float64]
 
@@ -74,73 +70,67 @@ class JointHistogram:
     smooth_p0_high: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class MarginalAudit(Claim):
-    """What the audit found; `exact` is the exact engine's verdict beside a sampled one, None where it is too dear."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MarginalAudit(PairAudit):
+    """What the marginal observer learns.
 
+    Parameters
+    ----------
+    floor : float
+        Bounds on epsilon are about events of this probability or more.
+    method : {"split", "union", "anytime"}
+        How a verdict comes from runs.
+    runs : int
+        Runs of each member that were drawn.
+    leakage_from : {"exact", "sampled"}
+        Whether the leakage is that of the exact laws.
+    """
+
+    observer: ClassVar[str] = "marginal"
+    histogram: JointHistogram
     floor: float
     method: Method
     runs: int
-    verdict: Verdict
-    exact: Verdict | None
-    histogram: JointHistogram
-    leakage: Leakage
     leakage_from: str
-    numerical_error: float
-    unfinished: int
-    steps: int
-    seconds: float = field(compare=False)
 
     @property
     def sentence(self) -> str:
-        """The verdict for a reader in a hurry."""
-        found, claim, how = self.verdict, self.text, self.how
-        if found.verdict == "certified":
+        """The verdict in one sentence."""
+        found, claim, how = self.finding, self.claim.text, self.claim.how
+        if found.verdict == Verdict.CERTIFIED:
             return f"certified: no event of one released (tau, o) needs a delta at {claim}"
-        if found.verdict == "consistent" and self.engine == "exact":
+        if found.verdict == Verdict.UNDECIDED:
             error = f"the law is known to ±{self.numerical_error:.2g}"
             return f"undecided: {error}, and {undecided(found.delta_upper, claim)}"
-        if found.verdict == "consistent":
+        if found.verdict == Verdict.CONSISTENT:
             assert found.could is not None
             return f"consistent with {claim}: no violation found {how}; {found.could.sentence}"
         assert found.witness is not None
-        if self.engine != "exact" and self.method == "anytime":
-            witness = found.witness
-            name = f"{witness.name}: {witness.p1:.4g} for x_n = 1, {witness.p0:.4g} for x_n = 0"
-            return f"violated {how} after {self.runs} runs of either member: {claim} does not hold. Witness: {name}"
+        witness = f"{found.witness.name}: {found.witness.p1:.4g} for x_n = 1, {found.witness.p0:.4g} for x_n = 0"
+        if self.sampled and self.method == "anytime":
+            return f"violated {how} after {self.runs} runs of either member: {claim} does not hold. Witness: {witness}"
         text = f"violated {how}: one released (tau, o) needs a delta of at least {found.delta_lower:.4g} at {claim}"
-        if found.epsilon_lower > self.epsilon:
-            where = f" on events of probability {self.floor:g} or more" if self.engine == "exact" else ""
+        if found.epsilon_lower > self.claim.epsilon:
+            where = "" if self.sampled else f" on events of probability {self.floor:g} or more"
             text += f", and epsilon is at least {found.epsilon_lower:.4g}{where}"
-        witness = found.witness
-        return f"{text}. Witness: {witness.name}: {witness.p1:.4g} for x_n = 1, {witness.p0:.4g} for x_n = 0"
+        return f"{text}. Witness: {witness}"
 
     def as_dict(self) -> dict[str, Any]:
-        """The content of ``result.json``, parameters apart."""
-        outside = self.histogram.outside
+        """Return the content of ``result.json`` without parameters."""
         return {
-            **self.verdict.as_dict(),
-            "epsilon_claimed": self.epsilon,
-            "confidence": self.certainty,
-            "sentence": self.sentence,
-            "method": None if self.engine == "exact" else self.method,
-            "runs_used": None if self.engine == "exact" else self.runs,
-            "bins": outside.size,
-            "bins_outside": int(outside.sum()),
-            **self.leakage.as_dict(self.epsilon),
+            **super().as_dict(),
+            "method": self.method if self.sampled else None,
+            "runs_used": self.runs if self.sampled else None,
+            "bins": self.histogram.outside.size,
+            "bins_outside": int(self.histogram.outside.sum()),
             "leakage_from": self.leakage_from,
-            "exact": None if self.exact is None else self.exact.as_dict(),
-            "numerical_error": self.numerical_error,
-            "unfinished": self.unfinished,
-            "steps": self.steps,
-            "seconds": self.seconds,
         }
 
 
 # --- exact ----------------------------------------------------------------------------------------------------------
 
 
-def exact_verdict(law: MarginalLaw, epsilon: float, floor: float) -> Verdict:
+def exact_verdict(law: MarginalLaw, epsilon: float, floor: float) -> Finding:
     """From the exact laws; numerical errors are taken off every bound, and nothing else is.
 
     `epsilon_lower` is over tails of probability `floor` and more: the earliest tau are possible with x_n = 1 only, so
@@ -155,9 +145,10 @@ def exact_verdict(law: MarginalLaw, epsilon: float, floor: float) -> Verdict:
         if max(witness.p1, witness.p0) == 0.0:  # nothing but outcomes next to the line, yet too much of them
             witness = surest_event((law.p1,) * 2, (law.p0,) * 2, epsilon)
         shown = best if best is not None and bound > epsilon else witness
-        return Verdict("violated", bound, lower, shown)
+        return Finding(Verdict.VIOLATED, bound, lower, shown)
     upper = delta + off if delta + law.scatter > 0.0 else 0.0
-    return Verdict("certified" if upper == 0.0 else "consistent", bound, 0.0, None, delta_upper=upper)
+    verdict = Verdict.CERTIFIED if upper == 0.0 else Verdict.UNDECIDED
+    return Finding(verdict, bound, 0.0, None, delta_upper=upper)
 
 
 def _off(law: MarginalLaw, epsilon: float) -> float:
@@ -278,103 +269,115 @@ def _ratio_interval(
 # --- the audit ------------------------------------------------------------------------------------------------------
 
 
-def audit_marginal(
-    setting: Setting,
-    epsilon: float,
-    *,
-    entry: int | Sequence[int] = 1,
-    engine: Engine = "monte_carlo",
-    runs: int = 1_000_000,
-    pairs: int = 500,
-    bin_width: int | None = None,
-    seed: int = 1,
-    max_steps: int = 10_000_000,
-    confidence: float = 0.99,
-    method: Method = "split",
-    floor: float = 0.01,
-    epsilons: Sequence[float] | None = None,
-    execution: Execution = SERIAL,
-) -> MarginalAudit:
-    """Audit the claim that one released (tau, o) is `epsilon`-private for an observer who does not know the others.
+@dataclass(frozen=True, kw_only=True)
+class Marginal(Resolution):
+    """The observer who sees one released (tau, o) and knows no other sample.
 
-    The sampled engine counts `runs` runs of either member, and adds Rao-Blackwell's estimate from `pairs` sequences.
-    Its verdict comes by the same `method` as that of any mechanism (`audit_mechanism`): P(a bound exceeds the truth) is
-    at most 1 - confidence. `anytime` draws no more runs than it needs.
+    The sampled verdict comes by the same `method` as that of any mechanism (`audit_mechanism`): the probability that a
+    bound exceeds the truth is at most 1 - confidence.
+
+    Parameters
+    ----------
+    runs : int
+        Runs of each member of the sampled engine; `anytime` draws no more than it needs.
+    pairs : int
+        Sequences for Rao-Blackwell's estimate, which stands beside the shares of the runs.
+    bin_width : int, optional
+        Of the bins of tau; None chooses one.
+    method : {"split", "union", "anytime"}
+        How a verdict comes from runs.
 
     Examples
     --------
-    >>> from dpsmc_audit import Exponential, Sprt
+    >>> from dpsmc_audit import Exponential, Setting, Sprt, audit
     >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
-    >>> found = audit_marginal(Setting(test, Exponential.private(test, 0.01), 0.84), epsilon=0.01, engine="exact")
-    >>> found.verdict.verdict, round(found.verdict.epsilon_lower, 4), round(found.verdict.delta_lower, 5)
+    >>> setting = Setting(test, Exponential.private(test, 0.01), 0.84)
+    >>> found = audit(setting, epsilon=0.01, observer="marginal", engine="exact")
+    >>> f"{found.verdict}", round(found.epsilon_lower, 4), round(found.delta_lower, 5)
     ('violated', 0.2549, 0.00703)
     """
-    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
-    claim = Claim(test, mechanism, p_phi, epsilon, in_order(entry), engine, confidence)
-    grid, entries = checked(claim, max_steps, floor, epsilons), claim.entries
-    require(bin_width is None or bin_width >= 1, f"bin_width must be at least 1, got {bin_width}")
-    require(runs >= FEWEST, f"runs must be at least {FEWEST}, got {runs}")
-    require(method in METHODS, f"method must be one of {', '.join(METHODS)}, got {method}")
-    require(pairs >= 2, f"pairs must be at least 2, got {pairs}")
-    started = time.perf_counter()
-    law = _affordable_law(setting, entries, engine)
-    exact = None if law is None else exact_verdict(law, epsilon, floor)
-    found: dict[str, Any] = {
-        "floor": floor,
-        "method": method,
-        "runs": runs,
-        "exact": exact,
-        "numerical_error": math.nan if law is None else law.scatter,
-    }
-    if engine == "exact":
-        assert law is not None
-        width = bin_width or auto_width(law.p1, law.p0)
-        found |= {"verdict": exact, "histogram": exact_histogram(law, width, epsilon), "unfinished": 0, "steps": 0}
-        found |= {"leakage": law.leakage(grid, floor), "leakage_from": "exact"}
-        return MarginalAudit(**claim.parts(), **found, seconds=time.perf_counter() - started + execution.spent)
-    options: dict[str, Any] = {"seed": seed, "max_steps": max_steps}
-    bets = _bets(epsilon, confidence) if method == "anytime" else None
-    counts = count_runs(setting, entries, runs, bets=bets, execution=execution, **options)
-    if bets is None:
-        verdict = bounded_verdict(counts.parts, epsilon, 0.0, confidence, method, floor)
-    else:
-        verdict = bets.verdict(floor)
-    verdict = _in_words_of_the_test(verdict)
-    known = counts.law() if law is None else law
-    width = bin_width or auto_width(known.p1, known.p0)
-    few = min(pairs, affordable_pairs(setting, max_steps))
-    quiet = replace(execution, progress=None)
-    smooth = smoothed_law(setting, entries, few, width, confidence=confidence, execution=quiet, **options)
-    found |= {
-        "runs": counts.runs,
-        "verdict": verdict,
-        "histogram": sampled_histogram(counts, law, smooth, width, epsilon, confidence),
-        "leakage": known.leakage(grid, floor),
-        "leakage_from": "sampled" if law is None else "exact",
-        "unfinished": counts.unfinished,
-        "steps": counts.samples + smooth.steps,
-    }
-    return MarginalAudit(**claim.parts(), **found, seconds=time.perf_counter() - started + execution.spent)
+
+    name: ClassVar[str] = "marginal"
+    unit: ClassVar[str] = "runs"
+    runs: int = 1_000_000
+    pairs: int = 500
+    bin_width: int | None = None
+    method: Method = "split"
+
+    @property
+    def amount(self) -> int:
+        """Runs of each member."""
+        return self.runs
+
+    def audit(self, pair: Adjacent, claim: Claim, sampling: Sampling) -> MarginalAudit:
+        """Audit the claim that one released (tau, o) is `epsilon`-private."""
+        grid, width = self.grid(claim.epsilon), self.bin_width
+        require(width is None or width >= 1, f"bin_width must be at least 1, got {width}")
+        require(self.runs >= FEWEST, f"runs must be at least {FEWEST}, got {self.runs}")
+        require(self.method in METHODS, f"method must be one of {', '.join(METHODS)}, got {self.method}")
+        require(self.pairs >= 2, f"pairs must be at least 2, got {self.pairs}")
+        started = time.perf_counter()
+        law = _affordable_law(pair, claim.engine)
+        exact = None if law is None else exact_verdict(law, claim.epsilon, self.floor)
+        if claim.engine == "exact":
+            assert law is not None
+            known, width = law, width or auto_width(law.p1, law.p0)
+            histogram = exact_histogram(law, width, claim.epsilon)
+            found: dict[str, Any] = {"finding": exact, "histogram": histogram, "unfinished": 0, "steps": 0}
+        else:
+            counts, finding = self._counted(pair, claim, sampling)
+            known = counts.law() if law is None else law
+            width = width or auto_width(known.p1, known.p0)
+            few, quiet = (
+                min(self.pairs, affordable_pairs(pair.setting, sampling.max_steps)),
+                sampling.with_progress(None),
+            )
+            smooth = smoothed_law(pair, few, width, quiet, confidence=claim.confidence)
+            found = {
+                "runs": counts.runs,
+                "finding": finding,
+                "histogram": sampled_histogram(counts, law, smooth, width, claim.epsilon, claim.confidence),
+                "unfinished": counts.unfinished,
+                "steps": counts.samples + smooth.steps,
+            }
+        return MarginalAudit(
+            claim=claim,
+            pair=pair,
+            exact=exact,
+            numerical_error=math.nan if law is None else law.scatter,
+            floor=self.floor,
+            method=self.method,
+            leakage=known.leakage(grid, self.floor),
+            leakage_from="sampled" if law is None else "exact",
+            **{"runs": self.runs, **found},
+            seconds=time.perf_counter() - started + sampling.execution.spent,
+        )
+
+    def _counted(self, pair: Adjacent, claim: Claim, sampling: Sampling) -> tuple[Counts, Finding]:
+        """The runs, and what they say of the claim."""
+        from dpsmc_audit.evidence.anytime import Anytime
+
+        if self.method == "anytime":
+            bets = Anytime(claim.epsilon, claim.delta, claim.confidence)
+            counts = count_runs(pair, self.runs, sampling, bets=bets)
+            return counts, _of_the_test(bets.verdict(self.floor))
+        counts = count_runs(pair, self.runs, sampling)
+        finding = bounded_verdict(counts.parts, claim.epsilon, claim.delta, claim.confidence, self.method, self.floor)
+        return counts, _of_the_test(finding)
 
 
-def _in_words_of_the_test(verdict: Verdict) -> Verdict:
-    """Here o = 1 is H_null."""
-    if verdict.witness is None:
-        return verdict
-    name = verdict.witness.name.replace("o = 1", NAMES[NULL]).replace("o = 0", NAMES[ALT])
-    return replace(verdict, witness=replace(verdict.witness, name=name))
+def _of_the_test(finding: Finding) -> Finding:
+    """Decisions have names here: o = 1 is H_null."""
+    if finding.witness is None:
+        return finding
+    assert isinstance(finding.witness.what, Ranges)
+    return replace(finding, witness=replace(finding.witness, what=replace(finding.witness.what, seen="test")))
 
 
-def _bets(epsilon: float, confidence: float) -> Anytime:
-    from dpsmc_audit.evidence.anytime import Anytime
-
-    return Anytime(epsilon, 0.0, confidence)
-
-
-def _affordable_law(setting: Setting, entries: tuple[int, ...], engine: Engine) -> MarginalLaw | None:
-    """The exact law; a sampled audit does without it where it is too dear."""
+def _affordable_law(pair: Adjacent, engine: Engine) -> MarginalLaw | None:
+    """The exact law; a sampled audit does without it where it is too expensive."""
     try:
-        return marginal_law(setting, entries)
+        return marginal_law(pair)
     except NoRoomError:
         raise  # what is affordable is a matter of the parameters, not of the machine
     except ParameterError:

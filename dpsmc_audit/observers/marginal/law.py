@@ -8,9 +8,9 @@ Rao-Blackwell's way, where a walk contributes not one tau but the law of tau giv
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +19,16 @@ from dpsmc_audit.evidence.bounds import Parts
 from dpsmc_audit.evidence.events import Counted, joined, outcome_code
 from dpsmc_audit.evidence.gathered import Gathered, Outcomes, Tables, counted
 from dpsmc_audit.evidence.means import betting_intervals
-from dpsmc_audit.evidence.profiles import Event, Leakage, best_tail, largest, privacy_profile, total_variation
+from dpsmc_audit.evidence.profiles import Leakage, best_tail, largest, privacy_profile, tail_of_tau, total_variation
+from dpsmc_audit.evidence.witness import Event
 from dpsmc_audit.exact.fixed import TerminationLaw
 from dpsmc_audit.exact.laws import exact_law
 from dpsmc_audit.exact.strata import LONGEST
 from dpsmc_audit.observers.informed.law import draw_pair, samples_to_the_end
-from dpsmc_audit.runs.execution import AHEAD, SERIAL, Execution, accumulate, cut
+from dpsmc_audit.runs.execution import AHEAD, accumulate, cut
+from dpsmc_audit.sampling.plan import USUAL, Sampling
 from dpsmc_audit.sampling.runs import ALT, NULL, UNFINISHED, block_size_for, check_runs, derived, draw_block
-from dpsmc_audit.setting import Setting
+from dpsmc_audit.setting import Adjacent, Setting
 
 if TYPE_CHECKING:
     from dpsmc_audit.evidence.anytime import Anytime
@@ -69,11 +71,7 @@ class MarginalLaw:
     def best(self, floor: float) -> Event | None:
         found = [best_tail(self.p1.sum(axis=0), self.p0.sum(axis=0), floor)]
         for side, one, zero in zip(SIDES, self.p1, self.p0, strict=True):
-
-            def named(k: int, beyond: bool, side: int = side) -> str:
-                return f"tau {'>' if beyond else '<='} {k} and {NAMES[side]}"
-
-            found.append(best_tail(one, zero, floor, named))
+            found.append(best_tail(one, zero, floor, partial(tail_of_tau, decision=side)))
         return largest(found)
 
     def binned(self, width: int) -> tuple[FloatArray, FloatArray]:
@@ -89,21 +87,31 @@ def _binned(p: FloatArray, width: int) -> FloatArray:
 
 
 @lru_cache(maxsize=16)
-def marginal_law(setting: Setting, entries: tuple[int, ...]) -> MarginalLaw:
-    """The exact laws of (tau, o) given that all entries are 1, and that all are 0.
+def marginal_law(pair: Adjacent) -> MarginalLaw:
+    """Compute the two laws of (tau, o) without sampling.
+
+    Parameters
+    ----------
+    pair : Adjacent
+        The setting and the entries.
+
+    Returns
+    -------
+    MarginalLaw
+        The law for each member, with its numerical error.
 
     Examples
     --------
-    >>> from dpsmc_audit import Exponential, Sprt
+    >>> from dpsmc_audit import Exponential, Setting, Sprt
     >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
-    >>> law = marginal_law(Setting(test, Exponential.private(test, 0.01), 0.84), entries=(1,))
+    >>> law = marginal_law(Adjacent(Setting(test, Exponential.private(test, 0.01), 0.84)))
     >>> found = law.leakage(np.array([0.01, 0.02]), floor=0.01)
     >>> f"{found.total_variation:.5f}", f"{found.profile.at(0.01):.5f}", f"{found.profile.at(0.02):.5f}"
     ('0.00822', '0.00703', '0.00608')
     >>> found.best.name, f"{found.best.log_ratio:.4f}"
     ('tau <= 365', '0.2549')
     """
-    laws = [exact_law(setting, dict.fromkeys(entries, bit)) for bit in (1, 0)]
+    laws = [exact_law(pair.setting, pair.forced(bit)) for bit in (1, 0)]
     size = max(law.null.size for law in laws)
     one, zero = (_padded(law, size) for law in laws)
     error, scatter = (max(getattr(law, name) for law in laws) for name in ("error", "scatter"))
@@ -152,53 +160,57 @@ def _dense(member: Counted, size: int) -> IntArray:
     return table
 
 
-def _block(
-    setting: Setting,
-    entries: tuple[int, ...],
-    seed: int,
-    max_steps: int,
-    as_codes: bool,
-    first: int,
-    count: int,
-) -> Outcomes | Tables:
+def _block(pair: Adjacent, sampling: Sampling, as_codes: bool, first: int, count: int) -> Outcomes | Tables:
     """Runs first, ..., first + count - 1 of both members, wherever this is called."""
-    options: dict[str, Any] = {"max_steps": max_steps, "entries": entries}
     one, zero = (
-        draw_block(setting, first, count, seed=int(derived(seed, stream)), bit=bit, **options)
+        draw_block(
+            pair.setting,
+            first,
+            count,
+            replace(sampling, seed=int(derived(sampling.seed, stream))),
+            entries=pair.entries,
+            bit=bit,
+        )
         for bit, stream in ((1, _ONE), (0, _ZERO))
     )
     drawn = Outcomes(outcome_code(one.tau, one.decision), outcome_code(zero.tau, zero.decision))
     return drawn if as_codes else counted(first, drawn)
 
 
-def count_runs(
-    setting: Setting,
-    entries: tuple[int, ...],
-    runs: int,
-    *,
-    seed: int,
-    max_steps: int,
-    bets: Anytime | None = None,
-    execution: Execution = SERIAL,
-) -> Counts:
-    """(tau, decision) of `runs` runs with all entries 1, and of as many others with all entries 0, counted.
+def count_runs(pair: Adjacent, runs: int, sampling: Sampling = USUAL, *, bets: Anytime | None = None) -> Counts:
+    """Count (tau, decision) of runs of each member.
 
-    With `bets` against a claim, only up to its rejection.
+    Parameters
+    ----------
+    pair : Adjacent
+        The setting and the entries.
+    runs : int
+        How many runs of each member are drawn.
+    sampling : Sampling
+        How they are drawn.
+    bets : Anytime, optional
+        Bets against a claim; runs are drawn only until it is rejected.
+
+    Returns
+    -------
+    Counts
+        The outcomes of all runs, counted.
 
     Examples
     --------
-    >>> from dpsmc_audit import Exponential, Sprt
+    >>> from dpsmc_audit import Exponential, Setting, Sprt
     >>> test = Sprt(p=0.73, delta=0.03, alpha=0.05)
-    >>> found = count_runs(Setting(test, Exponential.private(test, 0.5), 0.84), (1,), 1000, seed=1, max_steps=10**6)
+    >>> found = count_runs(Adjacent(Setting(test, Exponential.private(test, 0.5), 0.84)), 1000)
     >>> found.runs, [member.runs for member in found.parts.part(0, 1, 2)], found.unfinished
     (1000, [1000, 1000], 0)
     """
-    check_runs(setting.p_phi, runs, seed=seed, max_steps=max_steps, entries=entries)
-    size = execution.size(block_size_for(setting, max_steps))
+    check_runs(pair.setting.p_phi, runs, sampling, entries=pair.entries)
+    execution = sampling.execution
+    size = execution.size(block_size_for(pair.setting, sampling.max_steps))
     ahead = AHEAD
     if bets is not None:  # it may stop at any time
         size, ahead = min(size, execution.block_size or 4096), 2
-    work = partial(_block, setting, entries, seed, max_steps, bets is not None)
+    work = partial(_block, pair, sampling.alone(), bets is not None)
     found = Gathered(bets)
     accumulate(work, lambda done: cut(runs, size, done), found, execution, "runs", ahead)
     return Counts(found.parts(), found.runs)
@@ -231,27 +243,38 @@ _SEQUENCES, _COLUMNS = 8, 64
 
 
 def smoothed_law(
-    setting: Setting,
-    entries: tuple[int, ...],
-    pairs: int,
-    width: int,
-    *,
-    seed: int,
-    max_steps: int,
-    confidence: float = 0.99,
-    execution: Execution = SERIAL,
+    pair: Adjacent, pairs: int, width: int, sampling: Sampling = USUAL, *, confidence: float = 0.99
 ) -> SmoothedLaw:
-    """P(bin, side) by Rao-Blackwell, from pairs of sequences; of none, nothing is known.
+    """Estimate P(bin, side) by Rao-Blackwell, from pairs of sequences.
 
     Each sequence contributes the probability, over L alone, that its tau falls into a bin: the survival function of L
     at one record less that at the next. These are no counts: each interval is one for means of values in [0, 1].
+
+    Parameters
+    ----------
+    pair : Adjacent
+        The setting and the entries.
+    pairs : int
+        How many pairs of sequences are drawn; with 0 nothing is known.
+    width : int
+        Of the bins of tau.
+    sampling : Sampling
+        How the pairs are drawn.
+    confidence : float
+        The level of each interval.
+
+    Returns
+    -------
+    SmoothedLaw
+        The estimates with their intervals.
     """
+    execution = sampling.execution
     total, size, steps = np.zeros((2, 3, 1)), 0, 0
     if pairs == 0:
         unknown = np.full((2, 3, 0), math.nan)
         return SmoothedLaw(unknown, unknown, unknown, 0)
     kept: list[FloatArray] = []
-    work = partial(_smoothed, setting, entries, width, seed, max_steps)
+    work = partial(_smoothed, pair, width, sampling.alone())
     for block in execution.map(work, (block for block, _ in cut(pairs, _SEQUENCES))):
         for found, samples in block:
             bins = max(found.shape[2], total.shape[2])
@@ -272,19 +295,11 @@ def smoothed_law(
     return SmoothedLaw(mean, low, high, steps)
 
 
-def _smoothed(
-    setting: Setting,
-    entries: tuple[int, ...],
-    width: int,
-    seed: int,
-    max_steps: int,
-    first: int,
-    count: int,
-) -> list[tuple[FloatArray, int]]:
+def _smoothed(pair: Adjacent, width: int, sampling: Sampling, first: int, count: int) -> list[tuple[FloatArray, int]]:
     """P(bin, side) given each of the pairs first, first + 1, ..., and the samples it took, wherever this is called."""
     found = []
     for path in range(first, first + count):
-        law = draw_pair(setting, path, entries, seed=seed, max_steps=max_steps)
+        law = draw_pair(pair, path, sampling)
         place, side = law.tau // width, _PLACE[law.decision]
         each = np.zeros((2, 3, int(place.max()) + 1))
         for member, p in enumerate((law.p1, law.p0)):

@@ -1,8 +1,8 @@
 """p_phi of the powertrain without sampling: the share of the random inputs whose trace satisfies the specification.
 
-Given its inputs a trace is certain, so p_phi is the measure of a set of inputs. In one variable the set is a handful
-of intervals, whose ends are found by bisection; in levels (the quantile's argument, uniform on [0, 1]) its measure is
-their total length, the point masses where the speed saturates included.
+The inputs determine a trace, so p_phi is the measure of a set of inputs. In one variable the set is a few intervals,
+whose ends are found by bisection. In levels (the quantile's argument, uniform on [0, 1]) its measure is their total
+length, the point masses where the speed saturates included.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class ExactProbability:
-    """`p_phi` of the model at its step; `edges` are the speeds where the verdict changes (speed alone random)."""
+    """`p_phi` of the model at its step. `edges` are the speeds where the verdict changes (speed alone random)."""
 
     p_phi: float
     error: float
@@ -33,12 +33,12 @@ class ExactProbability:
 
 
 def exact_p_phi(model: Powertrain, holds: Callable[[Traces], Bools], *, scan: int = 512) -> ExactProbability:
-    """P(holds) where the speed, or the speed and one tolerance, is random.
+    """Compute P(holds) where the speed, or the speed and one tolerance, is random.
 
     Verdicts are compared at `scan` levels in equal distance and, for the speed, as many more out to seven standard
-    deviations: an interval that fits between two of them is not seen, and `error` does not cover that. With a
-    tolerance, its share at each speed is integrated over the speed by Gauss-Hermite quadrature; `error` is then the
-    difference to half of the nodes.
+    deviations. An interval between two neighbours is not seen, and `error` does not cover that. With a tolerance, its
+    share at each speed is integrated over the speed by Gauss-Hermite quadrature. `error` is then the difference to
+    half of the nodes.
     """
     from scipy.special import ndtr
 
