@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hydra.core.global_hydra import GlobalHydra
+from matplotlib.figure import Figure
 
 from dpsmc_audit.app import cli
 from dpsmc_audit.report import figures
@@ -38,12 +39,16 @@ def runner(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
     return call
 
 
-def without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures are files, but empty: for tests of many commands whose figures other tests draw."""
+def without_figures(monkeypatch: pytest.MonkeyPatch, but: str = "") -> None:
+    """Figures are made, but their files are empty: for commands whose figures other tests draw; `but` is drawn here."""
+    draw = figures.save
 
-    def save(figure: object, stem: Path, formats: tuple[str, ...] = ("pdf", "png")) -> None:
-        for suffix in formats:
-            Path(f"{stem}.{suffix}").touch()
+    def save(figure: Figure, stem: Path, formats: Sequence[str] = ("png", "pdf")) -> None:
+        if stem.name == but:
+            draw(figure, stem, formats)
+        else:
+            for suffix in formats:
+                Path(f"{stem}.{suffix}").touch()
 
     monkeypatch.setattr(figures, "save", save)
 
