@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.errors import ParameterError, check_probability
-from dpsmc_audit.sampling.runs import _uniforms
 from dpsmc_audit.stl.traces import Traces
 
 if TYPE_CHECKING:
@@ -150,6 +149,8 @@ class Bernoulli:
 
     def batches(self, seed: int) -> Iterator[Batch]:
         """Yield samples without end. See `Source`."""
+        from dpsmc_audit.sampling.runs import _uniforms  # the child of a release on recorded data needs no Numba
+
         uniforms, first = np.empty(BATCH), 0
         while True:
             _uniforms(np.uint64(seed), first, uniforms)

@@ -21,7 +21,7 @@ from dpsmc_audit.app import sweep
 from dpsmc_audit.app.config import read, register
 from dpsmc_audit.app.progress import bar, progress
 from dpsmc_audit.report.figures import sweep_figure
-from tests.support.command import Run, runner
+from tests.support.command import Run, runner, without_figures
 
 TOP = Path(__file__).parents[2]
 
@@ -30,6 +30,12 @@ TOP = Path(__file__).parents[2]
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
     """Run the command in this process, in an empty folder: exit code, standard output, standard error."""
     return runner(monkeypatch, capsys, tmp_path)
+
+
+@pytest.fixture
+def points_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a sweep: its own figure is drawn, and those of its points by the tests of single runs."""
+    without_figures(monkeypatch, but="table")
 
 
 def results(folder: Path) -> list[dict[str, Any]]:
@@ -368,6 +374,7 @@ def test_an_audit_depends_on_the_seed_alone(run: Run, tmp_path: Path, options: l
     assert one == other
 
 
+@pytest.mark.usefixtures("points_not_drawn")
 @pytest.mark.parametrize("sweep", ["entry", "pairs", "epsilon", "alpha_delta", "p_phi"])
 def test_every_sweep_audits(run: Run, tmp_path: Path, sweep: str) -> None:
     small = ["pairs=40", "draws=100"] if sweep != "pairs" else ["pairs=20,40", "draws=100"]
@@ -466,6 +473,7 @@ def test_overrides_of_a_sweep_may_refer_to_keys(run: Run, tmp_path: Path, given:
         assert "epsilon=${delta}" in (tmp_path / "s" / "report.html").read_text()
 
 
+@pytest.mark.usefixtures("points_not_drawn")
 def test_observers_side_by_side(run: Run, tmp_path: Path) -> None:
     small = ["pairs=20", "draws=50", "runs=2000", "epsilon=0.1", "delta=0.03", "hydra.sweep.dir=s"]
     code, out, _ = run("+sweep=observers", *small)

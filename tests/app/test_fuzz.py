@@ -21,9 +21,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
-from dpsmc_audit.report import figures
 from dpsmc_audit.runs.resume import fingerprint_in
-from tests.support.command import Run, runner
+from tests.support.command import Run, runner, without_figures
 from tests.support.strategies_fuzz import commands, sweeps
 
 HANGS = 60
@@ -64,12 +63,7 @@ def no_longer_than(seconds: int, what: object) -> Iterator[None]:
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
     """The command in this process; figures are files, but empty."""
-
-    def save(figure: object, stem: Path, formats: tuple[str, ...] = ("pdf", "png")) -> None:
-        for suffix in formats:
-            Path(f"{stem}.{suffix}").touch()
-
-    monkeypatch.setattr(figures, "save", save)
+    without_figures(monkeypatch)
     return runner(monkeypatch, capsys, tmp_path)
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ from dpsmc_audit.evidence.bounds import Parts
 from dpsmc_audit.evidence.verdict import Finding, Verdict
 from dpsmc_audit.observers.audit import audit
 from dpsmc_audit.observers.base import Engine
+from dpsmc_audit.observers.expected import audit as module
 from dpsmc_audit.observers.expected import picture
 from dpsmc_audit.observers.expected.audit import Expected, auto_bin_width
+from dpsmc_audit.observers.expected.law import expected_law
 from dpsmc_audit.observers.expected.picture import Picture
 from dpsmc_audit.observers.expected.verdicts import support_gap_evidence
 from dpsmc_audit.sampling.pairs import PairSums
@@ -21,6 +24,12 @@ from dpsmc_audit.setting import Adjacent, Setting
 
 PAPER = Sprt(0.73, 0.01, 0.01)
 LAW = Exponential.private(PAPER, 0.01)
+
+
+@pytest.fixture
+def one_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Audits that differ in their seeds only share the exact law beside them."""
+    monkeypatch.setattr(module, "expected_law", cache(expected_law))
 
 
 def test_exact_audit_of_the_papers_parameters() -> None:
@@ -57,6 +66,7 @@ def test_alarms_on_a_true_null_keep_to_their_level(p_phi: float, confidence: flo
     assert alarms <= 300 * rate + 3 * math.sqrt(300 * rate * confidence)
 
 
+@pytest.mark.usefixtures("one_law")
 def test_intervals_cover_the_exact_ratio() -> None:
     """Bins with at least 100 draws on either side, 20 audits: at 99 % no more than 5 % are missed."""
     test = Sprt(0.73, 0.03, 0.05)
@@ -181,6 +191,7 @@ def test_impossible_requests_are_named(change: dict[str, float], word: str) -> N
         audit(Setting(PAPER, LAW, 0.84), observer=Expected(**own), sampling=sampling, **options)
 
 
+@pytest.mark.usefixtures("one_law")
 @pytest.mark.parametrize(("epsilon", "entry"), [(0.01, 1), (0.05, 1), (0.01, 400)])
 def test_what_chance_puts_outside_is_what_it_does_put_outside(epsilon: float, entry: int) -> None:
     """Bins whose exact ratio is fair, averaged over 16 seeds: within four standard errors of the prediction."""

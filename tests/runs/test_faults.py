@@ -14,9 +14,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
+
+from tests.support.once import made_once
 
 COMMAND = [sys.executable, "-m", "dpsmc_audit"]
 SWEEP = ["-m", "task=simulate", "runs=20000", "alpha=0.01,0.02,0.03,0.05,0.1", "hydra.sweep.dir=s", "backend=serial"]
@@ -90,10 +93,13 @@ def finished_now(folder: Path) -> list[Path]:
     return []
 
 
+def whole(arguments: list[str], folder: Path) -> None:
+    assert finish(arguments, folder)[0] == 0
+
+
 @pytest.fixture(scope="module")
 def whole_sweep(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    folder = tmp_path_factory.mktemp("whole")
-    assert finish(SWEEP, folder)[0] == 0
+    folder = made_once(tmp_path_factory, "whole-sweep", partial(whole, SWEEP))
     return (folder / "s" / "table.csv").read_bytes()
 
 
@@ -133,9 +139,7 @@ def killed_audit(folder: Path, kills: int, seed: int) -> int:
 
 @pytest.fixture(scope="module")
 def whole_audit(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("whole")
-    assert finish(AUDIT, folder)[0] == 0
-    return folder / "a"
+    return made_once(tmp_path_factory, "whole-audit", partial(whole, AUDIT)) / "a"
 
 
 def same_audit(one: Path, other: Path) -> None:

@@ -18,13 +18,14 @@ from dpsmc_audit.runs.files import KEPT
 from dpsmc_audit.runs.provenance import fingerprint, provenance
 from dpsmc_audit.runs.resume import content_of, fingerprint_in, module_content, seal
 from dpsmc_audit.runs.sweeps import Sweep, locked
-from tests.support.command import Run, runner
+from tests.support.command import Run, runner, without_figures
 
 SWEEP = ["-m", "task=simulate", "hydra.sweep.dir=s"]
 
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    without_figures(monkeypatch)
     return runner(monkeypatch, capsys, tmp_path)
 
 
