@@ -1,0 +1,99 @@
+"""The audit of any observer whose two laws are known, outcome by outcome."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsmc_audit.evidence.profiles import Leakage, epsilon_grid, factor, privacy_profile, total_variation, worst_event
+from dpsmc_audit.evidence.verdict import Finding, Verdict
+from dpsmc_audit.observers.base import Claim, PairAudit
+from dpsmc_audit.observers.expected.verdicts import log_ratio
+from dpsmc_audit.setting import Adjacent
+
+__all__ = ["OutcomeTable", "audit_of_laws"]
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class OutcomeTable:
+    """Probabilities of every outcome for both members, and the check of their ratio."""
+
+    outcome: NDArray[np.int64]
+    p1: FloatArray
+    p0: FloatArray
+    log_ratio: FloatArray
+    outside: NDArray[np.bool_]
+
+
+Kind = TypeVar("Kind", bound=PairAudit)
+
+
+def audit_of_laws(
+    kind: type[Kind],
+    pair: Adjacent,
+    claim: Claim,
+    p1: FloatArray,
+    p0: FloatArray,
+    *,
+    error: float = 0.0,
+    epsilons: Sequence[float] | None = None,
+) -> Kind:
+    """Audit a claim whose two laws are known: all that an observer of few outcomes needs.
+
+    Parameters
+    ----------
+    kind : type
+        The class of the result, a `PairAudit` without fields of its own.
+    pair : Adjacent
+        What is compared.
+    claim : Claim
+        What is audited.
+    p1, p0 : array
+        The probability of every outcome, for each member.
+    error : float
+        The error of each law, summed over all outcomes. Rounding is added to it.
+    epsilons : sequence of float, optional
+        The grid of the privacy profile.
+
+    Returns
+    -------
+    PairAudit
+        Violated if a delta is needed beyond the error, certified if none is at all, else undecided.
+
+    Examples
+    --------
+    >>> from dpsmc_audit import NoNoise, Setting, Sprt
+    >>> pair = Adjacent(Setting(Sprt(p=0.73, delta=0.01, alpha=0.01), NoNoise(), 0.84))
+    >>> found = audit_of_laws(PairAudit, pair, Claim(1.0), np.array([0.75, 0.25]), np.array([0.25, 0.75]))
+    >>> f"{found.verdict}", round(found.delta_lower, 4)
+    ('violated', 0.0704)
+    """
+    started = time.perf_counter()
+    delta, event = worst_event(p1, p0, claim.epsilon)
+    off = (1.0 + factor(claim.epsilon)) * (error + p1.size * np.finfo(np.float64).eps)
+    ratio = log_ratio(p1, p0)
+    finding = Finding(Verdict.UNDECIDED, 0.0, 0.0, None, delta_upper=delta + off)
+    if delta - off > claim.delta:
+        finding = Finding(Verdict.VIOLATED, claim.epsilon, delta - off, event)
+    elif delta + off <= claim.delta:
+        finding = Finding(Verdict.CERTIFIED, 0.0, 0.0, None, delta_upper=delta + off)
+    profile = privacy_profile(p1, p0, epsilon_grid(claim.epsilon, epsilons))
+    return kind(
+        pair=pair,
+        claim=replace(claim, engine="exact"),
+        finding=finding,
+        exact=finding,
+        histogram=OutcomeTable(np.arange(p1.size), p1, p0, ratio, np.abs(ratio) > claim.epsilon),
+        leakage=Leakage(profile, total_variation(p1, p0), None),
+        numerical_error=error,
+        unfinished=0,
+        steps=0,
+        seconds=time.perf_counter() - started,
+    )
