@@ -77,7 +77,7 @@ def audit_of_laws(
     """
     started = time.perf_counter()
     delta, event = worst_event(p1, p0, claim.epsilon)
-    off = (1.0 + factor(claim.epsilon)) * (error + p1.size * np.finfo(np.float64).eps)
+    off = float((1.0 + factor(claim.epsilon)) * (error + p1.size * np.finfo(np.float64).eps))
     ratio = log_ratio(p1, p0)
     finding = Finding(Verdict.UNDECIDED, 0.0, 0.0, None, delta_upper=delta + off)
     if delta - off > claim.delta:
