@@ -20,7 +20,6 @@ from dpsmc_audit.errors import ParameterError, check_entries, check_probability,
 from dpsmc_audit.evidence.intervals import check_confidence
 from dpsmc_audit.evidence.profiles import check_floor, epsilon_grid
 from dpsmc_audit.evidence.verdict import METHODS
-from dpsmc_audit.exact.calibration import mechanism_named
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.models.keys import ORDERS, RELATIONS, ModelKeys, read_formula, source_of
 from dpsmc_audit.runs.execution import Backend, Execution
@@ -256,6 +255,8 @@ class Config:
             require(noise.target is not None, "mechanism=python needs mechanism.target=package.module:callable")
             return own_mechanism(f"{noise.target}", self.test, self.epsilon)
         require(noise.target is None, f"mechanism.target is for mechanism=python, got {noise.name}")
+        from dpsmc_audit.exact.calibration import mechanism_named  # it loads the kernels, which takes a moment
+
         return mechanism_named(noise.name, self.test, self.epsilon, noise.distribution, noise.numbers)
 
     @cached_property

@@ -48,6 +48,8 @@ class Ranges:
     'tau <= 3 and H_null'
     >>> Ranges((Share(((140.0, 280.0),)),), "average").name
     '140 <= average termination time < 280'
+    >>> Ranges((Share(((-math.inf, math.inf),)),), "average").name
+    'any average termination time'
     """
 
     shares: tuple[Share, ...]
@@ -90,6 +92,8 @@ def _tau_range(low: float, high: float) -> str:
 
 def _average_range(low: float, high: float) -> str:
     name = "average termination time"
+    if math.isinf(low) and math.isinf(high):
+        return f"any {name}"
     if math.isinf(high):
         return f"{name} >= {low:g}"
     return f"{name} < {high:g}" if math.isinf(low) else f"{low:g} <= {name} < {high:g}"

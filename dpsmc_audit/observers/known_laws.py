@@ -79,7 +79,7 @@ def audit_of_laws(
     delta, event = worst_event(p1, p0, claim.epsilon)
     off = float((1.0 + factor(claim.epsilon)) * (error + p1.size * np.finfo(np.float64).eps))
     ratio = log_ratio(p1, p0)
-    finding = Finding(Verdict.UNDECIDED, 0.0, 0.0, None, delta_upper=delta + off)
+    finding = Finding(Verdict.UNDECIDED, 0.0, 0.0, None, delta_upper=min(delta + off, 1.0))
     if delta - off > claim.delta:
         finding = Finding(Verdict.VIOLATED, claim.epsilon, delta - off, event)
     elif delta + off <= claim.delta:

@@ -256,3 +256,22 @@ def test_given_pairs_are_split_at_random_and_not_by_the_order_of_l(monkeypatch: 
     places = caught[0].members[0][0].tau
     assert places.size == 200
     assert len(set(np.diff(places).tolist())) > 10
+
+
+def test_a_witness_made_of_the_likeliest_averages_has_a_name() -> None:
+    """With coarse steps the drawn pairs are told apart by a set of bins; averages come without a decision."""
+    test = Sprt(0.5, 0.2, 0.05)
+    setting = Setting(test, Exponential.private(test, 0.2), 0.5)
+    found = audit(setting, 0.2, Expected(bin_width=5, pairs=40, draws=500))
+    assert found.given_pairs is not None
+    assert found.given_pairs.witness is not None
+    assert "average termination time" in found.given_pairs.witness.name
+    assert "and o" not in found.given_pairs.witness.name
+
+
+def test_no_delta_above_one_is_stated() -> None:
+    """A claim without drift whose edges are only estimated: what the error leaves open is at most all."""
+    test = Sprt(0.5, 0.2, 0.05)
+    setting = Setting(test, Exponential.private(test, 0.2), 0.5)
+    found = audit(setting, 5.0, Expected(bin_width=5), engine="exact")
+    assert found.delta_upper is None or found.delta_upper <= 1.0

@@ -191,7 +191,8 @@ def by_ladder(
         off = _rounding(test, passage.steps, lower + first - near)
         at = lower + first - near
         bracket = Reached(at - off, at, upper + first - near + off, (upper == lower) & np.isfinite(lower))
-        better = _refined(setting, bit, points, bracket, missed, numerical, upper > lower, lowest, far)
+        unsure = (upper > lower) & (points > 1.0) & (missed > 10.0 * numerical) & (bracket.high > lowest)
+        better = _refined(setting, bit, points, bracket, missed, unsure, (lowest, far))
         if better is None:
             return None
         found.append(better)
@@ -216,14 +217,15 @@ def _refined(
     points: FloatArray,
     bracket: Reached,
     missed: FloatArray,
-    numerical: FloatArray,
     unsure: BoolArray,
-    lowest: float,
-    far: float,
+    span: tuple[float, float],
 ) -> Reached | None:
-    """Edges that the far bound leaves open, by bisection; None if they are too many and it matters."""
+    """Edges that the far bound leaves `unsure`, by bisection; None if they are too many and it matters.
+
+    `missed` is by how much the far bound may shorten the mean; `span` is the smallest and the largest L.
+    """
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
-    unsure = unsure & (points > 1.0) & (missed > 10.0 * numerical) & (bracket.high > lowest)
+    lowest, far = span
     if not np.any(unsure):
         return bracket
     if _seconds(test, p_phi, np.minimum(bracket.high[unsure], far)) > _SECONDS:

@@ -135,7 +135,9 @@ class Picture:
         if found.witness is None:
             return found
         assert isinstance(found.witness.what, Ranges)
-        return replace(found, witness=replace(found.witness, what=replace(found.witness.what, seen="average")))
+        (share,) = found.witness.what.shares  # averages come without a decision: all are coded with the same one
+        what = Ranges((replace(share, decision=None),), "average")
+        return replace(found, witness=replace(found.witness, what=what))
 
     def saved(self) -> Saved:
         names = ("batches", "draws", "unfinished", "steps")

@@ -152,7 +152,7 @@ def exact_verdict(law: ExpectedLaw, epsilon: float) -> Finding:
     if np.all(inside):
         return Finding(Verdict.CERTIFIED, bound, 0.0, None, delta_upper=0.0)
     open_1, open_0 = ((tails.low[~inside], tails.high[~inside]) for tails in (one, zero))
-    return Finding(Verdict.UNDECIDED, bound, 0.0, None, delta_upper=delta_ends(open_1, open_0, epsilon)[1])
+    return Finding(Verdict.UNDECIDED, bound, 0.0, None, delta_upper=min(delta_ends(open_1, open_0, epsilon)[1], 1.0))
 
 
 def average_range(low: float, high: float) -> Ranges:

@@ -129,7 +129,7 @@ def informed_verdict(law: InformedLaw, epsilon: float) -> Finding:
     running = max(float(high[ends.running].sum()) for high in (ends.high_1, ends.high_0))
     upper = delta_ends(ended.one, ended.zero, epsilon)[1] + running
     verdict = Verdict.CERTIFIED if upper == 0.0 else Verdict.UNDECIDED
-    return Finding(verdict, bound, 0.0, None, delta_upper=upper)
+    return Finding(verdict, bound, 0.0, None, delta_upper=min(upper, 1.0))
 
 
 def best_outcome(law: InformedLaw, floor: float) -> Event | None:

@@ -128,7 +128,7 @@ def exact_verdict(law: MarginalLaw, epsilon: float, floor: float) -> Finding:
         return Finding(Verdict.VIOLATED, bound, lower, shown)
     upper = delta + off if delta + law.scatter > 0.0 else 0.0
     verdict = Verdict.CERTIFIED if upper == 0.0 else Verdict.UNDECIDED
-    return Finding(verdict, bound, 0.0, None, delta_upper=upper)
+    return Finding(verdict, bound, 0.0, None, delta_upper=min(upper, 1.0))
 
 
 def _off(law: MarginalLaw, epsilon: float) -> float:
