@@ -274,4 +274,4 @@ def test_no_delta_above_one_is_stated() -> None:
     test = Sprt(0.5, 0.2, 0.05)
     setting = Setting(test, Exponential.private(test, 0.2), 0.5)
     found = audit(setting, 5.0, Expected(bin_width=5), engine="exact")
-    assert found.delta_upper is None or found.delta_upper <= 1.0
+    assert (found.verdict, found.delta_upper) == ("undecided", 1.0)
