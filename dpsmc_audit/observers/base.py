@@ -81,7 +81,23 @@ class Resolution:
     epsilons: Sequence[float] | None = None
 
     def grid(self, epsilon: float) -> FloatArray:
-        """Check the fields and return the grid of the profile, with the claim and its double in it."""
+        """Check the fields and return the grid of the privacy profile.
+
+        Parameters
+        ----------
+        epsilon : float
+            The claim.
+
+        Returns
+        -------
+        ndarray
+            The grid in increasing order. It holds the claim and its double.
+
+        Raises
+        ------
+        ParameterError
+            If `floor` is not in (0, 1), or if `epsilons` is empty or holds a negative or infinite value.
+        """
         check_floor(self.floor)
         return epsilon_grid(epsilon, self.epsilons)
 
@@ -101,7 +117,22 @@ class Observer(Protocol):
         ...
 
     def audit(self, pair: Adjacent, claim: Claim, sampling: Sampling) -> PairAudit:
-        """Audit the claim on this pair; `pair` and `claim` were checked."""
+        """Audit the claim on a pair.
+
+        Parameters
+        ----------
+        pair : Adjacent
+            The setting and the entries. They are checked before the call.
+        claim : Claim
+            The claim. It is checked before the call.
+        sampling : Sampling
+            How runs are drawn.
+
+        Returns
+        -------
+        PairAudit
+            The result.
+        """
         ...
 
 

@@ -69,6 +69,18 @@ class Histogram:
 
     @classmethod
     def of(cls, one: Counted, zero: Counted) -> Histogram:
+        """Join the counts of both members.
+
+        Parameters
+        ----------
+        one, zero : Counted
+            The outcomes of the runs with x = 1 and with x = 0.
+
+        Returns
+        -------
+        Histogram
+            A row for each outcome that at least one member had.
+        """
         both = joined([one, zero])
         seen = [np.zeros(both.codes.size, np.int64) for _ in range(2)]
         for counts, member in zip(seen, (one, zero), strict=True):
@@ -166,7 +178,7 @@ def _same_again(name: str, x: int, block: int, before: IntArray | None, codes: I
 
 
 def _block(sampler: Sampler, name: str, seed: int, block: int, runs: int) -> tuple[Outcomes, Outcomes]:
-    """A block of either member, in random order and as drawn (its beginning), wherever this is called.
+    """Draw a block of each member, in random order and as drawn (its beginning), wherever this is called.
 
     A sampler may sort or group its runs; parts and bets must not see that, and a random order of independent runs is
     a sequence of independent runs.
@@ -318,7 +330,18 @@ class Named:
 
 
 def sampler_name(sampler: Sampler) -> str:
-    """Return the sampler's `name`, or that of its function or class."""
+    """Return the name of a sampler.
+
+    Parameters
+    ----------
+    sampler : Sampler
+        The sampler.
+
+    Returns
+    -------
+    str
+        Its attribute `name` if it has one, otherwise the name of its function or class.
+    """
     known = getattr(sampler, "name", None) or getattr(sampler, "__name__", type(sampler).__name__)
     return str(known)
 

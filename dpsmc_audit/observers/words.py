@@ -82,6 +82,16 @@ def brief(value: float, digits: int = 3) -> str:
 def named_entries(entries: Sequence[int]) -> str:
     """Name the samples that differ between the two members.
 
+    Parameters
+    ----------
+    entries : sequence of int
+        The samples, counted from 1.
+
+    Returns
+    -------
+    str
+        Their names.
+
     Examples
     --------
     >>> named_entries([3]), named_entries([1, 4, 5])

@@ -185,7 +185,7 @@ def _dash(k: int) -> dict[str, str]:
 
 
 def _mark(k: int, x: float, y: float, says: str) -> Markup:
-    """Circles, squares, diamonds and triangles: lines are told apart without colour too."""
+    """Draw circles, squares, diamonds and triangles: readers can distinguish the lines without colour."""
     shapes: dict[int, list[tuple[float, float]]] = {
         0: [(-3.2, -3.2), (3.2, -3.2), (3.2, 3.2), (-3.2, 3.2)],
         1: [(0, -4.4), (4.4, 0), (0, 4.4), (-4.4, 0)],

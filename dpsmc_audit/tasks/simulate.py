@@ -46,7 +46,18 @@ class Tally:
 
     @classmethod
     def of(cls, runs: Runs) -> Tally:
-        """Of a block of runs."""
+        """Sum up a block of runs.
+
+        Parameters
+        ----------
+        runs : Runs
+            The outcomes of the runs.
+
+        Returns
+        -------
+        Tally
+            Their sums.
+        """
         null, alt, unfinished = (int(np.count_nonzero(runs.decision == side)) for side in (NULL, ALT, UNFINISHED))
         return cls(runs.tau.size, null, alt, unfinished, int(runs.tau.sum()), sum_of_squares(runs.tau))
 
@@ -61,12 +72,32 @@ class Total:
         self.tally = Tally()
 
     def add(self, tally: Tally) -> None:
+        """Add a block of runs.
+
+        Parameters
+        ----------
+        tally : Tally
+            The sums of the block.
+        """
         self.tally += tally
 
     def saved(self) -> Saved:
+        """Return the sums by name, for a checkpoint."""
         return asdict(self.tally)
 
     def restore(self, saved: Saved) -> None:
+        """Set the sums to those of a checkpoint.
+
+        Parameters
+        ----------
+        saved : dict
+            A state that `saved` returned.
+
+        Raises
+        ------
+        KeyError
+            If a sum is missing. The sums are then unchanged.
+        """
         self.tally = Tally(**{part.name: int(saved[part.name]) for part in fields(Tally)})
 
 
@@ -111,6 +142,7 @@ class Simulation:
 
     @property
     def samples_ci(self) -> Interval | None:
+        """Student's interval for the mean number of samples. None for a single run."""
         return mean_interval(self.tally.runs, self.tally.samples, self.tally.squares, self.confidence)
 
     @property
@@ -124,6 +156,7 @@ class Simulation:
 
     @property
     def accuracy_ci(self) -> Interval:
+        """The Clopper-Pearson interval for the share of correct decisions."""
         return clopper_pearson(self._correct, self.tally.runs, self.confidence)
 
     @property
@@ -139,7 +172,7 @@ class Simulation:
         return "H_null" if self.tally.null >= self.tally.alt else "H_alt"
 
     def as_dict(self) -> dict[str, Any]:
-        """The content of ``result.json``, parameters apart."""
+        """Return the content of ``result.json`` without parameters."""
         return {
             "samples": self.samples,
             "samples_ci": self.samples_ci,
@@ -156,7 +189,17 @@ class Simulation:
 
 
 def exact_characteristics(setting: Setting) -> Characteristics:
-    """Everything known of the test without sampling.
+    """Compute everything that is known of the test without sampling.
+
+    Parameters
+    ----------
+    setting : Setting
+        The test with its noise, and the system.
+
+    Returns
+    -------
+    Characteristics
+        The mean number of samples, the probability of an error, and the worst errors, each with its numerical error.
 
     Examples
     --------

@@ -88,10 +88,12 @@ class ExpectedLaw:
 
     @property
     def tail_1(self) -> FloatArray:
+        """``P(g_1(L) >= edge)`` for each edge."""
         return self.one.value
 
     @property
     def tail_0(self) -> FloatArray:
+        """``P(g_0(L) >= edge)`` for each edge."""
         return self.zero.value
 
     @property
@@ -110,10 +112,21 @@ class ExpectedLaw:
         return self.one.bins(), self.zero.bins()
 
     def hidden(self, epsilon: float) -> NDArray[np.bool_]:
-        """Bins that keep to epsilon whatever the rounding: two-sided noise of scale ``step / epsilon``, shifted.
+        """Find the bins that keep to epsilon whatever the rounding.
 
+        They are those of two-sided noise of scale ``step / epsilon`` or more, where one law is the other shifted.
         The density of the noise changes by a factor of ``exp(step / scale)`` at most under such a shift, and so does
         the probability of any set. The scale is compared as it is made: noise calibrated to this epsilon keeps to it.
+
+        Parameters
+        ----------
+        epsilon : float
+            The claim.
+
+        Returns
+        -------
+        ndarray of bool
+            One value for each bin.
         """
         return self.shifted & (0.0 < self.step / epsilon <= self.scale)
 
@@ -137,12 +150,42 @@ def _log_quotient(p: FloatArray, q: FloatArray, unknown: float) -> FloatArray:
 
 
 def bins_between(tail: FloatArray) -> FloatArray:
-    """Probabilities between edges from those beyond each; the last one is open."""
+    """Compute the probabilities of bins from those beyond each edge.
+
+    Parameters
+    ----------
+    tail : ndarray
+        The probability of reaching each edge.
+
+    Returns
+    -------
+    ndarray
+        The probability between each edge and the next one. The last bin is open.
+    """
     return np.maximum(-np.diff(np.append(tail, 0.0)), 0.0)
 
 
 def forced_moments(test: Sprt, p_phi: float, excess: float, forced: Mapping[int, int]) -> tuple[float, float]:
-    """E[tau | L] and P(H_null | L) with forced entries; by Wald's identities past the last one where that is dear."""
+    """Compute E[tau | L] and P(H_null | L) with forced entries.
+
+    If the exact law is expensive, Wald's identities give the part after the last forced entry.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    p_phi : float
+        The probability that a sample holds.
+    excess : float
+        L.
+    forced : mapping
+        The value of each forced sample, counted from 1.
+
+    Returns
+    -------
+    tuple of float
+        E[tau | L] and P(H_null | L).
+    """
     walk, b_up, b_low = Steps.of(test, p_phi), test.b_up + excess, test.b_low + excess
     if cells_needed(walk, b_up, b_low) <= _CHEAP:
         law = exit_law(test, p_phi, excess, forced)
@@ -253,7 +296,7 @@ def _estimated(mechanism: Mechanism, excess: FloatArray, error: float, points: F
 
 
 def _cells(test: Sprt, p_phi: float, excess: float) -> float:
-    """Of the law for one L; what is dear is left to Wald's identities, and a coin costs nothing."""
+    """Count the cells of the law for one L. Wald's identities replace an expensive law, and a coin costs nothing."""
     room = excess > test.no_room
     cells = cells_needed(Steps.of(test, p_phi), test.b_up + excess, test.b_low + excess) if room else 0.0
     return cells if cells <= BUDGET else 0.0
@@ -335,7 +378,18 @@ def _ratio(mechanism: Mechanism, excess: FloatArray, off: FloatArray) -> FloatAr
 
 
 def output_sensitivity(pair: Adjacent) -> float:
-    """Return ``|E[o | L, x_n = 1] - E[o | L, x_n = 0]|``, the largest over a grid of L that starts at the smallest."""
+    """Compute ``|E[o | L, x_n = 1] - E[o | L, x_n = 0]|``, the largest over a grid of L that starts at the smallest.
+
+    Parameters
+    ----------
+    pair : Adjacent
+        The setting and the entries.
+
+    Returns
+    -------
+    float
+        The largest difference on the grid.
+    """
     setting, entries = pair.setting, pair.entries
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     shares = np.linspace(0.0, 0.95, 11)

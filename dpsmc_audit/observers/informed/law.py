@@ -128,14 +128,37 @@ class InformedLaw:
         return float(self.p1[last].sum()), float(self.p0[last].sum())
 
     def profile(self, epsilons: FloatArray) -> Profile:
-        """The delta that the informed observer of this pair needs, for every epsilon and in both directions."""
+        """Compute the delta that the informed observer of this pair needs, for every epsilon and in both directions.
+
+        Parameters
+        ----------
+        epsilons : ndarray
+            The grid.
+
+        Returns
+        -------
+        Profile
+            The privacy profile.
+        """
         return privacy_profile(self.p1, self.p0, epsilons)
 
 
 def lowest_record(test: Sprt, mechanism: Mechanism) -> float:
-    """Records up to here stop no run: L is larger, or so small that the coin decides.
+    """Return the excess up to which records stop no run: L is larger, or so small that the coin decides.
 
     A walk whose excess equals L stops, so that with a smallest possible L a record equal to it counts.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    mechanism : Mechanism
+        The law of L.
+
+    Returns
+    -------
+    float
+        The excess. Only records above it matter.
 
     Examples
     --------
@@ -147,7 +170,26 @@ def lowest_record(test: Sprt, mechanism: Mechanism) -> float:
 
 
 def informed_law(test: Sprt, mechanism: Mechanism, one: Records, zero: Records) -> InformedLaw:
-    """The laws of (tau, decision) of two sequences with these records (above `lowest_record`), outcome by outcome.
+    """Compute the laws of (tau, decision) of two sequences from their records, outcome by outcome.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    mechanism : Mechanism
+        The law of L.
+    one, zero : Records
+        The records above `lowest_record` with ones and with zeros at the entries.
+
+    Returns
+    -------
+    InformedLaw
+        The probabilities of the outcomes.
+
+    Raises
+    ------
+    ParameterError
+        If the records are of different numbers of samples.
 
     Examples
     --------
@@ -180,7 +222,28 @@ def informed_law(test: Sprt, mechanism: Mechanism, one: Records, zero: Records) 
 
 
 def given_sequence(test: Sprt, mechanism: Mechanism, bits: NDArray[np.integer], entries: Sequence[int]) -> InformedLaw:
-    """The laws of a given sequence of samples with its entries (counted from 1) set to 1 and set to 0.
+    """Compute the laws of a given sequence of samples with its entries set to 1 and set to 0.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    mechanism : Mechanism
+        The law of L.
+    bits : ndarray
+        The samples.
+    entries : sequence of int
+        The samples that differ, counted from 1.
+
+    Returns
+    -------
+    InformedLaw
+        The probabilities of the outcomes.
+
+    Raises
+    ------
+    ParameterError
+        If an entry lies beyond the sequence, or if the entries are impossible.
 
     Examples
     --------
@@ -204,7 +267,20 @@ def given_sequence(test: Sprt, mechanism: Mechanism, bits: NDArray[np.integer], 
 
 
 def samples_to_the_end(setting: Setting, max_steps: int) -> float:
-    """About how many samples of a sequence are looked at until nearly every L has stopped."""
+    """Estimate how many samples of a sequence are needed until nearly every L has stopped.
+
+    Parameters
+    ----------
+    setting : Setting
+        The test with its noise, and the system.
+    max_steps : int
+        The largest number of samples.
+
+    Returns
+    -------
+    float
+        The number of samples, by Wald's approximation. It is at least 1 and at most `max_steps`.
+    """
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     top = max(float(mechanism.quantile(1.0 - _TAIL)), 0.0)
     return max(min(test.wald(p_phi, top).samples, float(max_steps)), 1.0)
@@ -362,7 +438,7 @@ def average(
     found, size = _Averages(sequences, epsilons.size), sampling.execution.size(BLOCK)
     work = partial(_several, pair, epsilons, sampling.alone())
     accumulate(work, lambda done: cut(sequences, size, done), found, sampling.execution, "sequences")
-    path = best_of(found.numbers[:, 2])  # the first of those that are told apart equally well
+    path = best_of(found.numbers[:, 2])  # the first of those that are equally easy to distinguish
     worst = draw_pair(pair, path, sampling)
     ones, zeros, apart = (bounded_mean(np.clip(row, 0.0, 1.0), confidence) for row in found.numbers.T)
     profile = Profile(epsilons, *found.deltas / sequences)

@@ -20,7 +20,21 @@ Bits = NDArray[np.int8]
 
 
 def read_sequence(path: str | Path, entries: Sequence[int]) -> Bits:
-    """Samples from a text file of 0s and 1s: one per line, or several with or without blanks and commas between them.
+    """Read samples from a text file of 0s and 1s.
+
+    A line holds one sample, or several with or without blanks and commas between them.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    entries : sequence of int
+        The samples that differ, counted from 1. The file must hold them.
+
+    Returns
+    -------
+    ndarray of int8
+        The samples.
 
     Raises
     ------
@@ -107,7 +121,7 @@ def oscillating_sequence(
     coverage: float = 0.999,
     longest: int = 10**7,
 ) -> Bits:
-    """A sequence whose every outcome tells what the entries are, whatever the law of L; its own entries are 0.
+    """Make a sequence on which every outcome reveals the entries, whatever the law of L. Its own entries are 0.
 
     Let ``c = s_plus + s_minus``: with one entry the walk of member 1 (ones at the entries) stays c above that of member
     0. The sequence goes up until member 0 is about to set a record. Member 1 sets records on the way, until its record
@@ -120,10 +134,27 @@ def oscillating_sequence(
 
     Parameters
     ----------
+    test : Sprt
+        The test.
+    mechanism : Mechanism
+        The law of L.
+    entries : sequence of int
+        The samples that differ, counted from 1.
     coverage : float
         The sequence ends when runs on it have stopped with this probability.
     longest : int
         More samples than this are an error; their number grows as the square of ``ln(1 - coverage) / epsilon``.
+
+    Returns
+    -------
+    ndarray of int8
+        The samples.
+
+    Raises
+    ------
+    ParameterError
+        If `coverage` is not in (0, 1), if the entries are impossible, or if the sequence needs more than `longest`
+        samples.
 
     Examples
     --------

@@ -111,10 +111,24 @@ class MarginalAudit(PairAudit):
 
 
 def exact_verdict(law: MarginalLaw, epsilon: float, floor: float) -> Finding:
-    """From the exact laws; numerical errors are taken off every bound, and nothing else is.
+    """Give the verdict of the exact laws. Numerical errors are taken off every bound, and nothing else is.
 
     `epsilon_lower` is over tails of probability `floor` and more: the earliest tau are possible with x_n = 1 only, so
     without a floor it would be infinite and say little.
+
+    Parameters
+    ----------
+    law : MarginalLaw
+        The exact laws.
+    epsilon : float
+        The claim.
+    floor : float
+        The smallest probability of the tails.
+
+    Returns
+    -------
+    Finding
+        The verdict, its bounds and its witness.
     """
     best = law.best(floor)
     bound, tail = _surely(best, epsilon, _tail_error(law))
@@ -170,7 +184,18 @@ def _surely(event: Event | None, epsilon: float, error: float) -> tuple[float, f
 
 
 def auto_width(p1: FloatArray, p0: FloatArray) -> int:
-    """A width with which about eighty bins hold all but one part in 10^3 of the termination times."""
+    """Choose a width with which about eighty bins hold all but one part in 10^3 of the termination times.
+
+    Parameters
+    ----------
+    p1, p0 : ndarray
+        The laws of both members, ``[side][tau - 1]``.
+
+    Returns
+    -------
+    int
+        The width, at least 1.
+    """
     stopped = np.cumsum(p1.sum(axis=0) + p0.sum(axis=0)) / 2.0
     low, high = (int(np.searchsorted(stopped, u)) for u in (1e-4, min(0.999, float(stopped[-1]))))
     return max(1, round((high - low) / 80.0))
@@ -183,7 +208,23 @@ def _without_traces(law: MarginalLaw, width: int) -> tuple[FloatArray, FloatArra
 
 
 def exact_histogram(law: MarginalLaw, width: int, epsilon: float) -> JointHistogram:
-    """All bins that hold anything; outside means beyond the tolerance, numerical error taken off."""
+    """Make the histogram of the exact laws.
+
+    Parameters
+    ----------
+    law : MarginalLaw
+        The exact laws.
+    width : int
+        The width of the bins of tau.
+    epsilon : float
+        The claim.
+
+    Returns
+    -------
+    JointHistogram
+        All bins that hold more than 1e-12. A bin is outside if its ratio is beyond the tolerance after the numerical
+        error is taken off.
+    """
     p1, p0 = _without_traces(law, width)
     ratio, off = log_ratio(p1, p0), _bin_error(law)
     lows, highs = (np.maximum(np.array([p1, p0]) + sign * off, 0.0) for sign in (-1.0, 1.0))
@@ -215,7 +256,30 @@ def sampled_histogram(
     epsilon: float,
     confidence: float,
 ) -> JointHistogram:
-    """Shares of the runs by bin and decision; intervals of the ratio from Clopper-Pearson ends of both shares."""
+    """Make the histogram of runs: shares by bin and decision. Empty bins are left out.
+
+    Intervals of the ratio come from the Clopper-Pearson ends of both shares.
+
+    Parameters
+    ----------
+    counts : Counts
+        The outcomes of the runs.
+    law : MarginalLaw or None
+        The exact laws, for the column `exact_log_ratio`. None if they are not known.
+    smooth : SmoothedLaw
+        The estimates of the columns `smooth_*`.
+    width : int
+        The width of the bins of tau.
+    epsilon : float
+        The claim. A bin is outside if the ratio of its shares is beyond it.
+    confidence : float
+        The confidence of the intervals of the ratio.
+
+    Returns
+    -------
+    JointHistogram
+        The bins.
+    """
     found = counts.law()
     p1, p0 = found.binned(width)
     bins = p1.shape[1]
@@ -290,7 +354,28 @@ class Marginal(Resolution):
         return self.runs
 
     def audit(self, pair: Adjacent, claim: Claim, sampling: Sampling) -> MarginalAudit:
-        """Audit the claim that one released (tau, o) is `epsilon`-private."""
+        """Audit the claim that one released (tau, o) is `epsilon`-private.
+
+        Parameters
+        ----------
+        pair : Adjacent
+            The setting and the entries.
+        claim : Claim
+            The claim, the engine and the confidence.
+        sampling : Sampling
+            How runs are drawn. The exact engine does not draw.
+
+        Returns
+        -------
+        MarginalAudit
+            The result.
+
+        Raises
+        ------
+        ParameterError
+            If a field of the observer is impossible, or if the engine is exact and the exact laws are too expensive to
+            compute.
+        """
         grid, width = self.grid(claim.epsilon), self.bin_width
         require(width is None or width >= 1, f"bin_width must be at least 1, got {width}")
         require(self.runs >= FEWEST, f"runs must be at least {FEWEST}, got {self.runs}")
