@@ -60,14 +60,20 @@ class Claim:
         return 1.0 if self.engine == "exact" else self.confidence
 
     def check(self) -> None:
-        """Raise `ParameterError` for a claim that cannot be audited."""
+        """Check that the claim can be audited.
+
+        Raises
+        ------
+        ParameterError
+            If epsilon is not positive and finite, or if the confidence is impossible.
+        """
         check_confidence(self.confidence)
         require(0.0 < self.epsilon < math.inf, f"epsilon must be positive to be audited, got {self.epsilon}")
 
 
 @dataclass(frozen=True)
 class Resolution:
-    """Where the leakage is looked at.
+    """The events and the grid on which the leakage is computed.
 
     Parameters
     ----------
@@ -103,7 +109,7 @@ class Resolution:
 
 
 class Observer(Protocol):
-    """Someone who sees something of a run: an observer is added by a class with these members.
+    """Someone who sees something of a run. To add an observer, write a class with these members.
 
     `name` stands on the command line and in results. `unit` and `amount` say what progress counts.
     """

@@ -212,7 +212,7 @@ def _x_scale(values: Sequence[float], frame: Frame) -> Scale:
 
 
 def _room(low: float, high: float, share: float) -> float:
-    """Beside the outermost values; enough to tell the ends apart where there is one value, however large."""
+    """Compute the room beside the outermost values. A single value, however large, gets two distinct ends."""
     return max(share * (high - low), 1e-12 * abs(high)) if high > low else 0.1 * abs(high) or 1.0
 
 

@@ -94,7 +94,7 @@ def brief_delta(value: float, digits: int = 3) -> str:
 
 @dataclass(frozen=True)
 class Scale:
-    """From numbers in [low, high] to pixels, by their logarithm where `log`."""
+    """A map from numbers in [low, high] to pixels in [start, end], linear in their logarithm where `log`."""
 
     low: float
     high: float

@@ -107,7 +107,7 @@ class PairSums:
 
     @cached_property
     def _floats(self) -> FloatArray:
-        """For the bootstrap: sums below 2^53 are the same numbers, and multiply much faster."""
+        """The sums as floating-point numbers, for the bootstrap. Below 2^53 they are exact, and multiply faster."""
         return self.sums.astype(np.float64)
 
 
@@ -134,7 +134,7 @@ class _Tables:
 
 
 def _block(tables: _Tables, group: int, first: int, count: int) -> tuple[int, IntArray, int, int]:
-    """Pairs first, ..., first + count - 1 of one group, wherever this is called."""
+    """Sum up pairs first, ..., first + count - 1 of one group. The result does not depend on the process."""
     sums = np.zeros((2, tables.excess.size), np.int64)
     kernel = cast(Callable[..., tuple[int, int]], monte_carlo._pairs)
     laws = (tables.excess, tables.guide, tables.scale, *tables.walk, tables.max_steps)
@@ -143,7 +143,7 @@ def _block(tables: _Tables, group: int, first: int, count: int) -> tuple[int, In
 
 
 class _Total:
-    """Blocks of pairs added up, by group."""
+    """Sums over blocks of pairs, by group."""
 
     def __init__(self, groups: int, draws: int) -> None:
         self.sums, self.unfinished, self.steps = np.zeros((groups, 2, draws), np.int64), 0, 0

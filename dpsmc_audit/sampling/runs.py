@@ -386,7 +386,7 @@ def _pair(
             return 0, steps
         next_1 = sorted_excess[uint64(slot_1)] if slot_1 < draws else np.inf
         next_0 = sorted_excess[uint64(slot_0)] if slot_0 < draws else np.inf
-        # a hair early, against rounding: what is beyond is looked at exactly
+        # slightly early, against rounding: what is beyond is checked exactly
         ceiling = b_up + min(next_1, next_0 + gap) - 1e-6 * s_plus
         floor = max(-b_low - next_1, -b_low - next_0 + gap) + 1e-6 * s_minus
     if slot_1 < draws:

@@ -35,7 +35,7 @@ MAX_STEPS = 10_000_000
 
 @dataclass(frozen=True)
 class Tally:
-    """Integer sums over runs: they add up to the same whatever the order of the blocks."""
+    """Integer sums over runs. They do not depend on the order of the blocks."""
 
     runs: int = 0
     null: int = 0
@@ -66,7 +66,7 @@ class Tally:
 
 
 class Total:
-    """Blocks of runs added up."""
+    """Sums over blocks of runs."""
 
     def __init__(self) -> None:
         self.tally = Tally()
@@ -110,7 +110,7 @@ class Characteristics:
     worst: WorstErrors
 
     def as_dict(self) -> dict[str, Any]:
-        """The exact part of ``result.json``."""
+        """Return the exact part of ``result.json``."""
         named = {
             "samples_exact": self.samples,
             "error_exact": self.error,
@@ -123,7 +123,7 @@ class Characteristics:
 
 @dataclass(frozen=True)
 class Simulation:
-    """What many runs of the test did, and what they were bound to do.
+    """What many runs of the test did, and the exact values that their averages estimate.
 
     `samples` counts what was drawn: a run stopped at the cap counts with all its samples and as `unfinished`,
     never as a decision.
@@ -214,7 +214,7 @@ def exact_characteristics(setting: Setting) -> Characteristics:
 
 
 def _block(setting: Setting, sampling: Sampling, kernel: Kernel, first: int, count: int) -> Tally:
-    """Runs first, ..., first + count - 1, wherever this is called."""
+    """Draw runs first, ..., first + count - 1 and sum them up. The result does not depend on the process."""
     return Tally.of(draw_block(setting, first, count, sampling, kernel=kernel))
 
 

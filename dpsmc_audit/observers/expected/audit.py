@@ -248,7 +248,7 @@ class Expected(Resolution):
         )
 
     def _sampled(self, pair: Adjacent, claim: Claim, sampling: Sampling, law: ExpectedLaw) -> dict[str, Any]:
-        """The fields that the runs decide."""
+        """Compute the fields that depend on the runs."""
         require_room(bytes_needed(self.draws, law.edges.size), f"a histogram of {law.edges.size} bins")
         picture = _picture(pair, self.pairs, self.draws, int(law.edges[1]), sampling)
         finding, steps = support_gap_evidence(pair, self.pairs, sampling, confidence=claim.confidence)
@@ -265,7 +265,7 @@ class Expected(Resolution):
 
 
 def _picture(pair: Adjacent, pairs: int, draws: int, width: int, sampling: Sampling) -> Picture:
-    """The draws of L in batches, all of them on the same pairs; finished batches are kept by the checkpoint."""
+    """Draw L in batches, all on the same pairs. The checkpoint keeps finished batches."""
     execution, checkpoint = sampling.execution, sampling.execution.checkpoint
     picture = Picture(width, sampling.seed)
     begun = 0 if checkpoint is None else checkpoint.restore("picture", picture)

@@ -45,9 +45,10 @@ _BEYOND = 40.0
 
 @dataclass(frozen=True, eq=False)
 class Reached:
-    """For each edge: up to `low` the average is surely below it, beyond `high` surely not; `at` is taken for the L.
+    """The L at which an average reaches each edge, enclosed from both sides.
 
-    `known` says where `at` is that L but for rounding: two edges with one such L are reached together.
+    Up to `low` the average is surely below the edge, beyond `high` it surely is not. `at` is used as the L. `known`
+    says where `at` is that L but for rounding: two edges with one such L are reached together.
     """
 
     low: FloatArray
@@ -58,7 +59,7 @@ class Reached:
 
 @dataclass(frozen=True, eq=False)
 class Tails:
-    """``P(g_x(L) >= edge)`` for each edge: between `low` and `high`, `value` is shown.
+    """``P(g_x(L) >= edge)`` for each edge, between `low` and `high`. Results show `value`.
 
     Edges with the same `step` are reached together; nan where that is not known.
     """
@@ -207,7 +208,7 @@ def by_line(test: Sprt, p_phi: float, entries: tuple[int, ...], points: FloatArr
 
 
 def _rounding(test: Sprt, steps: int, excess: FloatArray) -> FloatArray:
-    """By how much an L that is a position of the walk less its bound is rounded."""
+    """Bound the rounding error of an L that is a position of the walk less its bound."""
     finite = np.where(np.isfinite(excess), np.abs(excess), 0.0)
     return np.asarray(4.0 * _UNIT * (steps * test.step_sum + max(test.b_up, test.b_low) + finite))
 
@@ -274,7 +275,7 @@ def by_ladder(
 
 
 def _far_bound(test: Sprt, p_phi: float, first: float, excess: FloatArray) -> FloatArray:
-    """By how much, at most, the far bound shortens the mean passage over the near one, from this L on."""
+    """Bound by how much the far bound shortens the mean passage over the near one, from this L on."""
     h = abs(test.exponent(p_phi))
     _, walk, near, far = turned_up(test, p_phi)
     span = near + far + walk.up + walk.down
@@ -296,7 +297,7 @@ def _refined(
     lowest: float,
     far: float,
 ) -> Reached | None:
-    """Edges that the far bound leaves open, by bisection; None if they are too many and it matters."""
+    """Find the L of edges that the far bound leaves open, by bisection. None if they are too many and it matters."""
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     unsure = unsure & (points > 1.0) & (missed > 10.0 * numerical) & (bracket.high > lowest)
     if not np.any(unsure):
@@ -349,7 +350,7 @@ def by_bisection(
 
 
 def _seconds(test: Sprt, p_phi: float, excess: FloatArray) -> float:
-    """About how long it takes to look for edges that one member reaches near these L."""
+    """Estimate how long it takes to find the edges that one member reaches near these L."""
     walk = Steps.of(test, p_phi)
     return sum(30.0 * (2e-4 + 1e-9 * cells_needed(walk, test.b_up + x, test.b_low + x)) for x in excess.tolist())
 

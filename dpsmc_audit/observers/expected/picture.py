@@ -65,7 +65,7 @@ class Picture:
     """Counts of the draws so far by member and bin, and the same for every replicate of a bootstrap.
 
     A replicate draws both the groups of pairs and the draws of L anew (these within their batch), so that its
-    percentiles know of the finite number of either. Bins are [0, width), [width, 2 width), ...
+    percentiles reflect the finite number of both. Bins are [0, width), [width, 2 width), ...
     """
 
     def __init__(self, width: int, seed: int) -> None:
@@ -121,7 +121,7 @@ class Picture:
                     self.replicates[k, member] += np.bincount(place, weights, minlength=bins).astype(np.int64)
 
     def _add_parts(self, means: FloatArray) -> None:
-        """For the verdict on the drawn pairs: draws are sorted within a batch, the parts must not be."""
+        """Count outcomes by part, for the verdict on the drawn pairs. A batch is sorted, the parts must not be."""
         order = self._rng(7).permutation(means.shape[1])
         part = part_of(self.draws, order.size)
         for member, row in zip(self._parts, means, strict=True):
@@ -226,7 +226,7 @@ class Picture:
 
 
 def _exact_ratio_on(law: ExpectedLaw, lo: FloatArray) -> FloatArray:
-    """Exact log ratios of the bins that begin at `lo`; nan beyond the exact law's last edge."""
+    """Compute the exact log ratios of the bins that begin at `lo`: nan beyond the exact law's last edge."""
     ratios = log_ratio(*law.probabilities())[:-1]
     place = np.searchsorted(law.edges, lo)
     return np.array([ratios[i] if i < ratios.size else math.nan for i in place])

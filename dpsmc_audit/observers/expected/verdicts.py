@@ -98,7 +98,7 @@ def log_ratio(p1: FloatArray, p0: FloatArray) -> FloatArray:
 def delta_ends(
     one: tuple[FloatArray, FloatArray], zero: tuple[FloatArray, FloatArray], epsilon: float
 ) -> tuple[float, float]:
-    """A delta that (epsilon, delta) cannot do without on unions of these outcomes, and one that is surely enough.
+    """Bound the delta that (epsilon, delta) needs on unions of these outcomes, from below and from above.
 
     Both are for the worse of the two directions.
 
@@ -255,7 +255,7 @@ class _Differences:
     steps: int
 
     def mean_and_error(self, early: int) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard error for each L."""
+        """Compute mean and standard error for each L."""
         n = self.pairs
         means = [total / n for total in self.sums[early]]
         both = zip(self.sums[early], self.squares[early], strict=True)
@@ -272,7 +272,7 @@ def _differences(
     first: int,
     count: int,
 ) -> _Differences:
-    """Of pairs first, ..., first + count - 1, wherever this is called."""
+    """Compute the sums of pairs first, ..., first + count - 1. The result does not depend on the process."""
     tau = pair_times(pair, excess, first, count, sampling, bits=bits, shift=shift)
     each = [tau[:, 1 - early, :1] - tau[:, early, :] for early in (0, 1)]
     sums = [found.sum(axis=0).tolist() for found in each]
@@ -281,7 +281,7 @@ def _differences(
 
 
 class _TotalDifferences:
-    """Blocks of pairs added up."""
+    """Sums over blocks of pairs."""
 
     def __init__(self, candidates: int) -> None:
         self.total = _Differences(0, [[0] * candidates] * 2, [[0] * candidates] * 2, 0)
@@ -364,7 +364,7 @@ def support_gap_evidence(
 
 
 def _gap_verdict(choice: _Differences, judged: _Differences, mass: FloatArray, level: float) -> Finding:
-    """Choose on the one half, judge on the other."""
+    """Choose the member and L* on one half of the pairs, judge on the other."""
     best: tuple[float, int, int] | None = None
     for early in (0, 1):
         mean, error = choice.mean_and_error(early)

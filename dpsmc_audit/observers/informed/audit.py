@@ -191,7 +191,7 @@ def best_outcome(law: InformedLaw, floor: float) -> Event | None:
 
 
 def _just_enough(p: FloatArray, groups: NDArray[np.int64], wanted: float) -> NDArray[np.int64] | None:
-    """Outcomes of this probability together: all of the first groups, and as little as possible of the next one."""
+    """Choose outcomes of this probability together: all of the first groups, as little as possible of the next one."""
     mass = np.cumsum(np.bincount(groups, p))
     last = int(np.searchsorted(mass, wanted))
     if last == mass.size:
@@ -295,7 +295,7 @@ class Informed(Resolution):
 
 
 def _oscillating(pair: Adjacent) -> InformedLaw | None:
-    """The law of the sequence made to be the worst, if that is not too long."""
+    """Compute the law of the sequence made to be the worst, if that is not too long."""
     test, mechanism = pair.setting.test, pair.setting.mechanism
     try:
         bits = oscillating_sequence(test, mechanism, pair.entries, longest=5_000_000)

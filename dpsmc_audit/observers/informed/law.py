@@ -48,7 +48,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 RUNNING = -1
-"""The decision of a run that has not ended with the last sample looked at."""
+"""The decision of a run that has not ended with the last sample that was read."""
 
 _TAIL = 1e-12
 """Records are followed until less than this probability runs on; ratios of outcomes below it say nothing."""
@@ -71,8 +71,8 @@ _CAPPED = 1e-9
 class InformedLaw:
     """Probabilities of every outcome (tau, decision) of two adjacent sequences: `p1` with ones at the entries, `p0`.
 
-    `decision` is 1 (H_null), 0 (H_alt) or -1: still running after `tau` samples, the last that were looked at.
-    Outcomes that neither sequence can have are left out. `samples` were looked at in either sequence.
+    `decision` is 1 (H_null), 0 (H_alt) or -1: still running after `tau` samples, the last that were read.
+    Outcomes that neither sequence can have are left out. `samples` were read in each sequence.
     """
 
     tau: IntArray
@@ -84,7 +84,7 @@ class InformedLaw:
 
     @cached_property
     def ends(self) -> Ends:
-        """What the probabilities surely lie between: records are rounded, and so is the survival function."""
+        """The ends between which the probabilities surely lie: records and the survival function are rounded."""
         return self._ends()
 
     @property
@@ -112,7 +112,7 @@ class InformedLaw:
 
     @cached_property
     def total_variation(self) -> float:
-        """How much better than by guessing an observer can tell the two sequences apart."""
+        """By how much better than by guessing an observer can distinguish the two sequences."""
         return total_variation(self.p1, self.p0)
 
     @cached_property
@@ -123,7 +123,7 @@ class InformedLaw:
 
     @property
     def running(self) -> tuple[float, float]:
-        """P(still running after the last sample looked at), for ones and for zeros."""
+        """P(still running after the last sample that was read), for ones and for zeros."""
         last = self.decision == RUNNING
         return float(self.p1[last].sum()), float(self.p0[last].sum())
 
@@ -321,7 +321,7 @@ def draw_pair(pair: Adjacent, path: int, sampling: Sampling = USUAL) -> Informed
     members = [member(bit, top, sampling.max_steps) for bit in (1, 0)]
     longest = max(records.samples for records in members)
     for bit, records in zip((1, 0), members, strict=True):
-        if records.samples < longest:  # both are looked at equally long: what one sees beyond is possible for both
+        if records.samples < longest:  # read both equally far: what one sees beyond is possible for both
             members[1 - bit] = member(bit, math.inf, longest)
     return informed_law(test, mechanism, *members)
 
@@ -360,7 +360,7 @@ class _Several:
 
 
 def _several(pair: Adjacent, epsilons: FloatArray, sampling: Sampling, first: int, count: int) -> _Several:
-    """Sequences first, ..., first + count - 1, wherever this is called."""
+    """Compute sequences first, ..., first + count - 1. The result does not depend on the process."""
     laws = [draw_pair(pair, path, sampling) for path in range(first, first + count)]
     profiles = [law.profile(epsilons) for law in laws]
     return _Several(
@@ -372,7 +372,7 @@ def _several(pair: Adjacent, epsilons: FloatArray, sampling: Sampling, first: in
 
 
 class _Averages:
-    """Sequences added up one by one, in their order: sums of floating-point numbers depend on it."""
+    """Sums over sequences, added one by one in their order: sums of floating-point numbers depend on it."""
 
     def __init__(self, sequences: int, epsilons: int) -> None:
         self.numbers, self.deltas = np.empty((sequences, 3)), np.zeros((2, epsilons))

@@ -62,7 +62,7 @@ def read_sequence(path: str | Path, entries: Sequence[int]) -> Bits:
 
 
 class _Oscillation:
-    """A sequence in the making: how many samples and ones there are, and the records of both members.
+    """A sequence under construction: how many samples and ones there are, and the records of both members.
 
     Positions are computed afresh from the counts, as everywhere in the suite, so that records agree to the last bit.
     """
@@ -73,7 +73,7 @@ class _Oscillation:
         self.steps = self.ones = self.forced = 0
 
     def walk(self, member: int, bit: int = 0, count: int = 0) -> float:
-        """Where a member is after `count` more samples equal to `bit`; member 1 has ones at the entries."""
+        """Compute where a member is after `count` more samples equal to `bit`. Member 1 has ones at the entries."""
         steps, ones = self.steps + count, self.ones + bit * count + member * self.forced
         return ones * self.test.s_plus - (steps - ones) * self.test.s_minus
 
@@ -82,7 +82,7 @@ class _Oscillation:
         return max(walk - self.test.b_up, -walk - self.test.b_low)
 
     def append(self, bit: int, count: int = 1, *, entry: bool = False) -> None:
-        """More samples of one kind; an entry is 0 here, and counts as 1 for member 1."""
+        """Add samples of one kind. An entry is 0 here, and counts as 1 for member 1."""
         self.bits.append(np.full(count, bit, np.int8))
         self.steps, self.ones, self.forced = self.steps + count, self.ones + bit * count, self.forced + entry
         self.records = [max(self.records[member], self.excess(member)) for member in (0, 1)]

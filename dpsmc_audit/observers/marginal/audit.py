@@ -146,7 +146,7 @@ def exact_verdict(law: MarginalLaw, epsilon: float, floor: float) -> Finding:
 
 
 def _off(law: MarginalLaw, epsilon: float) -> float:
-    """By how much a sum of ``P_1 - e^epsilon P_0`` over outcomes may be off.
+    """Bound by how much a sum of ``P_1 - e^epsilon P_0`` over outcomes may be off.
 
     The error of both laws, and rounding: of a product and a difference for each outcome, and of the sum.
     """
@@ -154,17 +154,17 @@ def _off(law: MarginalLaw, epsilon: float) -> float:
 
 
 def _tail_error(law: MarginalLaw) -> float:
-    """Of the probability of a tail: that of the law, and of adding up its outcomes one by one."""
+    """Bound the error of the probability of a tail: that of the law, and of adding up its outcomes one by one."""
     return law.error + _UNIT * int(law.p1.shape[1])
 
 
 def _bin_error(law: MarginalLaw) -> float:
-    """Of the probability of a bin with a decision: the difference of two tails, whose outcomes are added up."""
+    """Bound the error of the probability of a bin with a decision: a difference of two tails of added outcomes."""
     return min(law.scatter, 4.0 * law.error) + 2.0 * _UNIT * int(law.p1.shape[1])
 
 
 def _in_one_bin(law: MarginalLaw, epsilon: float) -> float:
-    """The delta that some interval of tau with a decision surely needs: no bin is outside without it."""
+    """Compute the delta that some interval of tau with a decision surely needs: no bin is outside without it."""
     times, most = factor(epsilon), 0.0
     for p, q in ((law.p1, law.p0), (law.p0, law.p1)):
         excess = np.cumsum(np.pad(p - times * q, ((0, 0), (1, 0))), axis=1)
@@ -173,7 +173,7 @@ def _in_one_bin(law: MarginalLaw, epsilon: float) -> float:
 
 
 def _surely(event: Event | None, epsilon: float, error: float) -> tuple[float, float]:
-    """What one event says of epsilon and of delta when both its probabilities are off by as much as they may be."""
+    """Bound epsilon and delta by one event whose probabilities are off by as much as they may be."""
     if event is None:
         return 0.0, 0.0
     likely, other = max(event.p1, event.p0) - error, min(event.p1, event.p0) + error
@@ -202,7 +202,7 @@ def auto_width(p1: FloatArray, p0: FloatArray) -> int:
 
 
 def _without_traces(law: MarginalLaw, width: int) -> tuple[FloatArray, FloatArray]:
-    """Probabilities of the bins, those that rounding made 0."""
+    """Compute the probabilities of the bins. Those that rounding made become 0."""
     one, zero = (np.where(p > _TRACE, p, 0.0) for p in law.binned(width))
     return one, zero
 
@@ -235,7 +235,7 @@ def exact_histogram(law: MarginalLaw, width: int, epsilon: float) -> JointHistog
 
 
 def _joined(width: int, p1: FloatArray, p0: FloatArray, *columns: Any) -> JointHistogram:
-    """Rows of (decision, bin), without the empty ones."""
+    """Make rows of (decision, bin), without the empty ones."""
     *arrays, least = columns
     bins = np.arange(float(p1.shape[1]))
     decision = np.repeat(np.array([NAMES[side] for side in SIDES]), bins.size)
@@ -419,7 +419,7 @@ class Marginal(Resolution):
         )
 
     def _counted(self, pair: Adjacent, claim: Claim, sampling: Sampling) -> tuple[Counts, Finding]:
-        """The runs, and what they say of the claim."""
+        """Draw the runs and give the verdict."""
         from dpsmc_audit.evidence.anytime import Anytime
 
         if self.method == "anytime":
@@ -432,7 +432,7 @@ class Marginal(Resolution):
 
 
 def _of_the_test(finding: Finding) -> Finding:
-    """Decisions have names here: o = 1 is H_null."""
+    """Give the decisions their names here: o = 1 is H_null."""
     if finding.witness is None:
         return finding
     assert isinstance(finding.witness.what, Ranges)
@@ -440,7 +440,7 @@ def _of_the_test(finding: Finding) -> Finding:
 
 
 def _affordable_law(pair: Adjacent, engine: Engine) -> MarginalLaw | None:
-    """The exact law; a sampled audit does without it where it is too expensive."""
+    """Compute the exact law. A sampled audit does without it where it is too expensive."""
     try:
         return marginal_law(pair)
     except NoRoomError:

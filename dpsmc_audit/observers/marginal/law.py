@@ -191,14 +191,14 @@ class Counts:
 
 
 def _dense(member: Counted, size: int) -> IntArray:
-    """From outcome codes to rows of sides, a column for each tau."""
+    """Convert outcome codes to rows of sides, with a column for each tau."""
     table = np.zeros((len(SIDES), size), np.int64)
     np.add.at(table, (_PLACE[member.decision], np.minimum(member.tau, _LONGEST) - 1), member.counts)
     return table
 
 
 def _block(pair: Adjacent, sampling: Sampling, as_codes: bool, first: int, count: int) -> Outcomes | Tables:
-    """Runs first, ..., first + count - 1 of both members, wherever this is called."""
+    """Draw runs first, ..., first + count - 1 of both members. The result does not depend on the process."""
     one, zero = (
         draw_block(
             pair.setting,
@@ -348,7 +348,7 @@ def smoothed_law(
 
 
 def _smoothed(pair: Adjacent, width: int, sampling: Sampling, first: int, count: int) -> list[tuple[FloatArray, int]]:
-    """P(bin, side) given each of the pairs first, first + 1, ..., and the samples it took, wherever this is called."""
+    """Compute P(bin, side) given each of the pairs first, first + 1, ..., and count the samples."""
     found = []
     for path in range(first, first + count):
         law = draw_pair(pair, path, sampling)
@@ -361,7 +361,7 @@ def _smoothed(pair: Adjacent, width: int, sampling: Sampling, first: int, count:
 
 
 def _intervals(values: FloatArray, confidence: float, first: int, count: int) -> tuple[FloatArray, FloatArray]:
-    """For the means of these columns."""
+    """Compute intervals for the means of these columns."""
     return betting_intervals(values[:, first : first + count], confidence)
 
 
