@@ -256,8 +256,8 @@ class Informed(Resolution):
         Raises
         ------
         ParameterError
-            If the given sequence cannot be used, if the engine is exact and no sequence is given, or if a field of the
-            observer is impossible.
+            If the given sequence cannot be used, if the engine is exact and no sequence is given, if drawn sequences
+            would be too long, or if a field of the observer is impossible.
         """
         grid, started, averages, made = self.grid(claim.epsilon), time.perf_counter(), None, None
         test, mechanism, entries = pair.setting.test, pair.setting.mechanism, pair.entries
