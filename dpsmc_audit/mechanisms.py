@@ -102,11 +102,33 @@ class NoNoise:
         return cls()
 
     def survival(self, excess: ArrayLike) -> FloatArray:
-        """Compute P(L > excess). See `Mechanism`."""
+        """Compute P(L > excess).
+
+        Parameters
+        ----------
+        excess : array_like
+            Excess records.
+
+        Returns
+        -------
+        ndarray
+            1 below 0, and 0 from 0 on.
+        """
         return np.where(np.asarray(excess, dtype=np.float64) < 0.0, 1.0, 0.0)
 
     def quantile(self, u: ArrayLike) -> FloatArray:
-        """Compute quantiles of L. See `Mechanism`."""
+        """Compute quantiles of L.
+
+        Parameters
+        ----------
+        u : array_like
+            Levels in [0, 1).
+
+        Returns
+        -------
+        ndarray
+            Zeros: L is always 0.
+        """
         return np.zeros_like(np.asarray(u, dtype=np.float64))
 
 
@@ -160,11 +182,33 @@ class Exponential:
         return cls(epsilon / test.step_sum)
 
     def survival(self, excess: ArrayLike) -> FloatArray:
-        """Compute P(L > excess). See `Mechanism`."""
+        """Compute P(L > excess).
+
+        Parameters
+        ----------
+        excess : array_like
+            Excess records.
+
+        Returns
+        -------
+        ndarray
+            The probabilities.
+        """
         return np.exp(-self.rate * np.maximum(np.asarray(excess, dtype=np.float64), 0.0))
 
     def quantile(self, u: ArrayLike) -> FloatArray:
-        """Compute quantiles of L. See `Mechanism`."""
+        """Compute quantiles of L.
+
+        Parameters
+        ----------
+        u : array_like
+            Levels in [0, 1).
+
+        Returns
+        -------
+        ndarray
+            The L below which a share u of the law lies.
+        """
         return np.log1p(-np.asarray(u, dtype=np.float64)) / -self.rate
 
     def nodes(self, count: int, tilt: float = 0.0) -> tuple[FloatArray, FloatArray]:
@@ -222,13 +266,35 @@ class Laplace:
         require(math.isfinite(self.center), f"the center of L must be finite, got {self.center}")
 
     def survival(self, excess: ArrayLike) -> FloatArray:
-        """Compute P(L > excess). See `Mechanism`."""
+        """Compute P(L > excess).
+
+        Parameters
+        ----------
+        excess : array_like
+            Excess records.
+
+        Returns
+        -------
+        ndarray
+            The probabilities.
+        """
         z = (np.asarray(excess, dtype=np.float64) - self.center) / self.scale
         half = 0.5 * np.exp(-np.abs(z))
         return np.where(z >= 0.0, half, 1.0 - half)
 
     def quantile(self, u: ArrayLike) -> FloatArray:
-        """Compute quantiles of L. See `Mechanism`."""
+        """Compute quantiles of L.
+
+        Parameters
+        ----------
+        u : array_like
+            Levels in [0, 1).
+
+        Returns
+        -------
+        ndarray
+            The L below which a share u of the law lies. It is minus infinity at 0.
+        """
         return self.upper_quantile(1.0 - np.asarray(u, dtype=np.float64))
 
     def upper_quantile(self, tail: FloatArray) -> FloatArray:
@@ -293,12 +359,34 @@ class Truncated:
         return Laplace(self.center, self.scale)
 
     def survival(self, excess: ArrayLike) -> FloatArray:
-        """Compute P(L > excess). See `Mechanism`."""
+        """Compute P(L > excess).
+
+        Parameters
+        ----------
+        excess : array_like
+            Excess records.
+
+        Returns
+        -------
+        ndarray
+            The probabilities. They are 1 up to `lowest`.
+        """
         inside = np.maximum(np.asarray(excess, dtype=np.float64), self.lowest)
         return np.asarray(self._whole.survival(inside) / self._whole.survival(self.lowest))
 
     def quantile(self, u: ArrayLike) -> FloatArray:
-        """Compute quantiles of L. See `Mechanism`."""
+        """Compute quantiles of L.
+
+        Parameters
+        ----------
+        u : array_like
+            Levels in [0, 1).
+
+        Returns
+        -------
+        ndarray
+            The L below which a share u of the law lies. It is exactly `lowest` at 0.
+        """
         given = np.asarray(u, dtype=np.float64)
         tail = (1.0 - given) * self._whole.survival(self.lowest)
         inside = np.maximum(self._whole.upper_quantile(tail), self.lowest)
@@ -415,11 +503,33 @@ class Law:
             return float(quad(self._scipy.sf, excess, math.inf, limit=200)[0])
 
     def survival(self, excess: ArrayLike) -> FloatArray:
-        """Compute P(L > excess). See `Mechanism`."""
+        """Compute P(L > excess).
+
+        Parameters
+        ----------
+        excess : array_like
+            Excess records.
+
+        Returns
+        -------
+        ndarray
+            The probabilities, by scipy.
+        """
         return np.asarray(self._scipy.sf(np.asarray(excess, dtype=np.float64)))
 
     def quantile(self, u: ArrayLike) -> FloatArray:
-        """Compute quantiles of L. See `Mechanism`."""
+        """Compute quantiles of L.
+
+        Parameters
+        ----------
+        u : array_like
+            Levels in [0, 1).
+
+        Returns
+        -------
+        ndarray
+            The L below which a share u of the law lies, by scipy.
+        """
         return np.asarray(self._scipy.ppf(np.asarray(u, dtype=np.float64)), np.float64)
 
 

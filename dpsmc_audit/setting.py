@@ -84,5 +84,16 @@ class Adjacent:
         return cls(setting, in_order(entry))
 
     def forced(self, bit: int) -> dict[int, int]:
-        """Return the value of every entry in the member with this bit."""
+        """Return the value of every entry in one member.
+
+        Parameters
+        ----------
+        bit : int
+            The member: 1 or 0.
+
+        Returns
+        -------
+        dict
+            The bit, by entry.
+        """
         return dict.fromkeys(self.entries, bit)

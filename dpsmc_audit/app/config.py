@@ -47,7 +47,18 @@ class Named:
     target: str | None = None
 
     def check(self, group: str) -> None:
-        """Raise `ParameterError` for a target that is missing or has no meaning."""
+        """Check that the target fits the name.
+
+        Parameters
+        ----------
+        group : str
+            The key on the command line, for the message: ``task`` or ``notion``, for example.
+
+        Raises
+        ------
+        ParameterError
+            If the name is python and the target is missing, or if another name has a target.
+        """
         own = self.name == "python"
         require(not own or self.target is not None, f"{group}=python needs {group}.target=package.module:name")
         require(own or self.target is None, f"{group}.target is for {group}=python, got {group}={self.name}")

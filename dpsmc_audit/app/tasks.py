@@ -158,7 +158,16 @@ class Audited:
         return {**self.audit.as_dict(), **self.price.as_dict(), "other_observers": self.others.as_dict()}
 
     def write(self, folder: Path) -> None:
-        """Write the columns and the figures."""
+        """Write the histogram, the profiles and the figures.
+
+        An audit without a privacy profile has no ``profile.csv``. Without other observers, an older
+        ``observers.csv`` is removed.
+
+        Parameters
+        ----------
+        folder : Path
+            Where the files are written.
+        """
         from dpsmc_audit.observers.base import PairAudit
         from dpsmc_audit.report.figures import audit_figure, profile_figure, save
         from dpsmc_audit.report.page_audit import FIGURES
@@ -400,7 +409,13 @@ class Estimated:
         return self.found.as_dict() | ({} if self.formula is None else {"formula": f"{self.formula}"})
 
     def write(self, folder: Path) -> None:
-        """Draw a few traces."""
+        """Draw a few traces, if the specification is about signals.
+
+        Parameters
+        ----------
+        folder : Path
+            Where the figure is written.
+        """
         from dpsmc_audit.report.figures import save
         from dpsmc_audit.report.traces import traces_figure
 
@@ -422,7 +437,7 @@ def _estimate(config: Config, execution: Execution) -> Estimated:
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """The result of the task verify: what may be told of one private run.
+    """The result of the task verify: what may be published about one private run.
 
     Parameters
     ----------

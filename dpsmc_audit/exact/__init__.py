@@ -1,1 +1,9 @@
-"""Laws, means and errors without sampling."""
+"""Laws, means and errors without sampling.
+
+- `fixed`: the law of (tau, o) for one pair of bounds, and the type of exact numbers.
+- `laws`: the law averaged over L. It chooses among `renewal`, `passage` (only the near bound is reached) and `strata`
+  (both bounds: the far-bound correction).
+- `averages`: means, standard deviations and error probabilities, by `renewal`, `quadrature`, `brackets` or `overshoot`.
+- `ladder`: first passages over every bound at once.
+- `calibration`: noise that keeps the error levels.
+"""

@@ -91,7 +91,23 @@ class Recorded:
             next(self._records(), None)
 
     def batches(self, seed: int) -> Iterator[Batch]:
-        """Yield the samples in the order of the file. See `dpsmc_audit.models.sources.Source`."""
+        """Yield the samples in the order of the file.
+
+        Parameters
+        ----------
+        seed : int
+            It is not used: the file holds the samples.
+
+        Yields
+        ------
+        Batch
+            The next samples.
+
+        Raises
+        ------
+        SourceError
+            If a sample cannot be read, after all samples before it, or if the file holds no samples.
+        """
         empty = True
         for batch in self._outcomes() if self.formula is None else self._judged(self.formula):
             empty = False

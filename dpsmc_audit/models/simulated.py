@@ -58,7 +58,23 @@ class PowertrainBits:
         self.formula.check(Traces(self.model.sample_step, dict.fromkeys(SIGNALS, nothing)))
 
     def batches(self, seed: int) -> Iterator[Batch]:
-        """Yield samples without end. See `dpsmc_audit.models.sources.Source`."""
+        """Yield samples without end.
+
+        Parameters
+        ----------
+        seed : int
+            64 bits. The samples are a function of it.
+
+        Yields
+        ------
+        Batch
+            The next samples, with their traces.
+
+        Raises
+        ------
+        SourceError
+            If a trace does not fit the formula, after all samples before it.
+        """
         first, signals = 0, self.formula.signals or ("e",)
         while True:
             traces = self.model.traces(first, BATCH, seed=seed, signals=signals, threads=self.threads)
@@ -107,7 +123,23 @@ class PythonBits:
             raise SourceError(f"model.target={self.target} cannot be used", f" ({error})") from error
 
     def batches(self, seed: int) -> Iterator[Batch]:
-        """Yield samples without end. See `dpsmc_audit.models.sources.Source`."""
+        """Yield samples without end.
+
+        Parameters
+        ----------
+        seed : int
+            The seed of the generator that the function receives.
+
+        Yields
+        ------
+        Batch
+            The next samples.
+
+        Raises
+        ------
+        SourceError
+            If the function fails, if it does not return samples, or if its traces do not fit the formula.
+        """
         rng = np.random.default_rng(seed)
         misfit = f"model.target={self.target}: its traces do not fit the formula"
         while True:

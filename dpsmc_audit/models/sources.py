@@ -148,7 +148,18 @@ class Bernoulli:
         check_probability("p_phi", self.p_phi)
 
     def batches(self, seed: int) -> Iterator[Batch]:
-        """Yield samples without end. See `Source`."""
+        """Yield samples without end.
+
+        Parameters
+        ----------
+        seed : int
+            64 bits. The samples are a function of it.
+
+        Yields
+        ------
+        Batch
+            The next samples, without traces.
+        """
         from dpsmc_audit.sampling.runs import _uniforms  # the child of a release on recorded data needs no Numba
 
         uniforms, first = np.empty(BATCH), 0
@@ -182,6 +193,22 @@ class Negated:
         return self.source.repeatable
 
     def batches(self, seed: int) -> Iterator[Batch]:
-        """Yield the negated samples. See `Source`."""
+        """Yield the negated samples.
+
+        Parameters
+        ----------
+        seed : int
+            The seed of the source.
+
+        Yields
+        ------
+        Batch
+            The next samples, with the traces of the source if it has any.
+
+        Raises
+        ------
+        SourceError
+            If the source cannot read or draw a sample, after all samples before it.
+        """
         for batch in self.source.batches(seed):
             yield Batch(~batch.bits, batch.traces)

@@ -60,14 +60,20 @@ class Claim:
         return 1.0 if self.engine == "exact" else self.confidence
 
     def check(self) -> None:
-        """Raise `ParameterError` for a claim that cannot be audited."""
+        """Check that the claim can be audited.
+
+        Raises
+        ------
+        ParameterError
+            If epsilon is not positive and finite, or if the confidence is impossible.
+        """
         check_confidence(self.confidence)
         require(0.0 < self.epsilon < math.inf, f"epsilon must be positive to be audited, got {self.epsilon}")
 
 
 @dataclass(frozen=True)
 class Resolution:
-    """Where the leakage is looked at.
+    """The events and the grid on which the leakage is computed.
 
     Parameters
     ----------
@@ -81,13 +87,29 @@ class Resolution:
     epsilons: Sequence[float] | None = None
 
     def grid(self, epsilon: float) -> FloatArray:
-        """Check the fields and return the grid of the profile, with the claim and its double in it."""
+        """Check the fields and return the grid of the privacy profile.
+
+        Parameters
+        ----------
+        epsilon : float
+            The claim.
+
+        Returns
+        -------
+        ndarray
+            The grid in increasing order. It holds the claim and its double.
+
+        Raises
+        ------
+        ParameterError
+            If `floor` is not in (0, 1), or if `epsilons` is empty or holds a negative or infinite value.
+        """
         check_floor(self.floor)
         return epsilon_grid(epsilon, self.epsilons)
 
 
 class Observer(Protocol):
-    """Someone who sees something of a run: an observer is added by a class with these members.
+    """Someone who sees something of a run. To add an observer, write a class with these members.
 
     `name` stands on the command line and in results. `unit` and `amount` say what progress counts.
     """
@@ -101,7 +123,22 @@ class Observer(Protocol):
         ...
 
     def audit(self, pair: Adjacent, claim: Claim, sampling: Sampling) -> PairAudit:
-        """Audit the claim on this pair; `pair` and `claim` were checked."""
+        """Audit the claim on a pair.
+
+        Parameters
+        ----------
+        pair : Adjacent
+            The setting and the entries. They are checked before the call.
+        claim : Claim
+            The claim. It is checked before the call.
+        sampling : Sampling
+            How runs are drawn.
+
+        Returns
+        -------
+        PairAudit
+            The result.
+        """
         ...
 
 

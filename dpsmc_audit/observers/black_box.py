@@ -43,7 +43,10 @@ _ONE_AT_A_TIME = Lock()
 
 
 class Sampler(Protocol):
-    """Draws `runs` independent runs with the entry under test set to `x`: their tau (integers >= 0) and o (0 or 1)."""
+    """A function that draws `runs` independent runs with the entry under test set to `x`.
+
+    It returns their tau (integers >= 0) and o (0 or 1). All its randomness must come from `rng`.
+    """
 
     def __call__(
         self, x: int, runs: int, rng: np.random.Generator
@@ -51,7 +54,7 @@ class Sampler(Protocol):
 
 
 class SamplerError(ParameterError):
-    """A sampler that failed, or returned what is no sample; `partial` is the audit of the runs before, if any."""
+    """A sampler failed, or what it returned is no sample. `partial` is the audit of the runs before, if any."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -69,6 +72,18 @@ class Histogram:
 
     @classmethod
     def of(cls, one: Counted, zero: Counted) -> Histogram:
+        """Join the counts of both members.
+
+        Parameters
+        ----------
+        one, zero : Counted
+            The outcomes of the runs with x = 1 and with x = 0.
+
+        Returns
+        -------
+        Histogram
+            A row for each outcome that at least one member had.
+        """
         both = joined([one, zero])
         seen = [np.zeros(both.codes.size, np.int64) for _ in range(2)]
         for counts, member in zip(seen, (one, zero), strict=True):
@@ -103,7 +118,7 @@ class BlackBoxAudit(Audit):
 
 
 def _blocks(runs: int, begun: int = 0) -> Iterator[tuple[tuple[int, int], int]]:
-    """((number of the block, its runs), runs done after it), beyond what was `begun`.
+    """Yield ((number of the block, its runs), runs done after it), beyond what was `begun`.
 
     Small ones come first, so that a quick rejection costs little.
 
@@ -118,7 +133,7 @@ def _blocks(runs: int, begun: int = 0) -> Iterator[tuple[tuple[int, int], int]]:
 
 
 def _drawn(sampler: Sampler, name: str, x: int, runs: int, seed: int, block: int) -> IntArray:
-    """Checked outcome codes of one call; its random numbers depend on (seed, x, block) alone."""
+    """Draw runs in one call and check them. The random numbers depend on (seed, x, block) alone."""
     call = f"sampler {name}, called with x={x}, runs={runs} (block {block})"
     rng = np.random.default_rng([seed, x, block])
     try:
@@ -133,7 +148,7 @@ def _drawn(sampler: Sampler, name: str, x: int, runs: int, seed: int, block: int
 
 
 def _column(call: str, what: str, values: Any, runs: int) -> IntArray:
-    """`tau` or `o` as integers, or one line that says what is wrong with it."""
+    """Convert `tau` or `o` to integers, or raise an error that says what is wrong with it."""
     try:
         array = np.asarray(values)
     except Exception as error:
@@ -156,7 +171,7 @@ def _column(call: str, what: str, values: Any, runs: int) -> IntArray:
 
 
 def _same_again(name: str, x: int, block: int, before: IntArray | None, codes: IntArray) -> None:
-    """A sampler that returns the runs of the block before does not use its generator."""
+    """Refuse a sampler that returns the runs of the block before: it does not use its generator."""
     same = min(codes.size, FIRST_BLOCK)
     if before is not None and np.array_equal(before[:same], codes[:same]) and np.unique(codes[:same]).size >= 8:
         raise SamplerError(
@@ -166,7 +181,7 @@ def _same_again(name: str, x: int, block: int, before: IntArray | None, codes: I
 
 
 def _block(sampler: Sampler, name: str, seed: int, block: int, runs: int) -> tuple[Outcomes, Outcomes]:
-    """A block of either member, in random order and as drawn (its beginning), wherever this is called.
+    """Draw a block of each member, in random order and as drawn (its beginning), wherever this is called.
 
     A sampler may sort or group its runs; parts and bets must not see that, and a random order of independent runs is
     a sequence of independent runs.
@@ -181,7 +196,7 @@ def _first(array: NDArray[Any], wrong: NDArray[np.bool_]) -> str:
 
 
 class _Evidence(Gathered):
-    """Runs gathered so far, checked to be new ones."""
+    """The runs so far, checked to be new ones."""
 
     def __init__(self, name: str, bets: Anytime | None) -> None:
         super().__init__(bets)
@@ -318,7 +333,18 @@ class Named:
 
 
 def sampler_name(sampler: Sampler) -> str:
-    """Return the sampler's `name`, or that of its function or class."""
+    """Return the name of a sampler.
+
+    Parameters
+    ----------
+    sampler : Sampler
+        The sampler.
+
+    Returns
+    -------
+    str
+        Its attribute `name` if it has one, otherwise the name of its function or class.
+    """
     known = getattr(sampler, "name", None) or getattr(sampler, "__name__", type(sampler).__name__)
     return str(known)
 

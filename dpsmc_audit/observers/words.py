@@ -82,6 +82,16 @@ def brief(value: float, digits: int = 3) -> str:
 def named_entries(entries: Sequence[int]) -> str:
     """Name the samples that differ between the two members.
 
+    Parameters
+    ----------
+    entries : sequence of int
+        The samples, counted from 1.
+
+    Returns
+    -------
+    str
+        Their names.
+
     Examples
     --------
     >>> named_entries([3]), named_entries([1, 4, 5])
@@ -124,7 +134,7 @@ def could_have_shown(could: Detectable) -> str:
 
 
 def _factors(claimed: float, found: float) -> tuple[str, str]:
-    """e^claimed and, rounded down, e^found, with as many digits as it takes to tell them apart."""
+    """Write e^claimed and, rounded down, e^found, with as many digits as it takes to distinguish them."""
     texts = ("", "")
     for digits in range(3, 9):
         allowed = brief(math.exp(claimed), digits) if claimed < 14 else "a million and more"
@@ -135,7 +145,7 @@ def _factors(claimed: float, found: float) -> tuple[str, str]:
 
 
 def _down(value: float, digits: int) -> float:
-    """With so many digits, and not above the value."""
+    """Round a value down to so many digits."""
     step = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
     return math.floor(value / step) * step
 

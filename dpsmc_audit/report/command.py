@@ -55,6 +55,16 @@ def _shortened(word: str) -> str:
 def without_folders(text: str) -> str:
     """Cut absolute paths to their last part, so that a report can be passed on.
 
+    Parameters
+    ----------
+    text : str
+        The text.
+
+    Returns
+    -------
+    str
+        The text with ``…`` in place of folders.
+
     Examples
     --------
     >>> without_folders("cannot read /home/me/data/bits.txt: no such file; a/b stays")

@@ -185,7 +185,7 @@ def _dash(k: int) -> dict[str, str]:
 
 
 def _mark(k: int, x: float, y: float, says: str) -> Markup:
-    """Circles, squares, diamonds and triangles: lines are told apart without colour too."""
+    """Draw circles, squares, diamonds and triangles: readers can distinguish the lines without colour."""
     shapes: dict[int, list[tuple[float, float]]] = {
         0: [(-3.2, -3.2), (3.2, -3.2), (3.2, 3.2), (-3.2, 3.2)],
         1: [(0, -4.4), (4.4, 0), (0, 4.4), (-4.4, 0)],
@@ -212,7 +212,7 @@ def _x_scale(values: Sequence[float], frame: Frame) -> Scale:
 
 
 def _room(low: float, high: float, share: float) -> float:
-    """Beside the outermost values; enough to tell the ends apart where there is one value, however large."""
+    """Compute the room beside the outermost values. A single value, however large, gets two distinct ends."""
     return max(share * (high - low), 1e-12 * abs(high)) if high > low else 0.1 * abs(high) or 1.0
 
 

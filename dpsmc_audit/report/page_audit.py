@@ -125,7 +125,22 @@ def write_report(
 def audit_page(
     folder: Path, audit: Audit, others: OtherObservers, result: Row, notes: Sequence[str], given: Sequence[str]
 ) -> str:
-    """Render the page of an audit; the parameters are those of `write_report`.
+    """Render the page of an audit.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the other files of the audit are.
+    audit : Audit
+        What was found.
+    others : OtherObservers
+        The profiles of the observers that the audit was not about.
+    result : dict
+        The content of ``result.json``; `parameters`, `provenance` and further numbers are shown as they are.
+    notes : sequence of str
+        Warnings.
+    given : sequence of str
+        The words of the command line.
 
     Returns
     -------
@@ -233,7 +248,18 @@ def _parameters(parameters: Row) -> list[tuple[str, str, str]]:
 
 
 def flat(values: Row | None) -> list[tuple[str, str]]:
-    """List names and values of what is known about the origin of a result, without folders."""
+    """List names and values of what is known about the origin of a result, without folders.
+
+    Parameters
+    ----------
+    values : dict or None
+        The values by name. None counts as empty.
+
+    Returns
+    -------
+    list of tuple
+        Name and text of each value that is not None.
+    """
     return [(key, without_folders(f"{value}")) for key, value in (values or {}).items() if value is not None]
 
 

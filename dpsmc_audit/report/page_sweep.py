@@ -33,7 +33,21 @@ FILES = (
 def write_sweep_report(
     folder: Path, study: str | None, points: Sequence[tuple[Path, Row]], failed: Sequence[str], given: Sequence[str]
 ) -> None:
-    """Write the page of a sweep beside its table; the parameters are those of `sweep_page`."""
+    """Write the page of a sweep beside its table.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the sweep.
+    study : str, optional
+        The name of the sweep.
+    points : sequence of tuple
+        The file of each result, and its row as `tables.flatten` makes it.
+    failed : sequence of str
+        One line for each point that failed.
+    given : sequence of str
+        The words of the command line.
+    """
     write_text(folder / REPORT, sweep_page(folder, study, points, failed, given))
 
 
@@ -120,7 +134,17 @@ def _number(value: Any) -> float:
 
 
 def sort_key(cell: str) -> str:
-    """Return what a cell is sorted by: its first number, in seconds for a time, or its text; nothing if it is missing.
+    """Return the key by which a cell is sorted.
+
+    Parameters
+    ----------
+    cell : str
+        The text of the cell.
+
+    Returns
+    -------
+    str
+        The first number of the cell, in seconds for a time. Without a number, the text. Empty if the cell is missing.
 
     Examples
     --------

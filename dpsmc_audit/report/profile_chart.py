@@ -44,12 +44,38 @@ class Curve:
 
     @classmethod
     def of(cls, observer: str, name: str, about: str, profile: Profile) -> Curve:
-        """Make the curve of a privacy profile."""
+        """Make the curve of a privacy profile.
+
+        Parameters
+        ----------
+        observer : str
+            A name for style sheets.
+        name, about : str
+            The observer and what the curve is of, for readers.
+        profile : Profile
+            The privacy profile.
+
+        Returns
+        -------
+        Curve
+            The curve, on the grid of the profile.
+        """
         columns = (profile.epsilon, profile.delta_1_over_0, profile.delta_0_over_1)
         return cls(observer, name, about, *(tuple(column.tolist()) for column in columns))
 
     def at(self, epsilon: float) -> float:
-        """Return the larger delta at the nearest point of the grid."""
+        """Return the larger delta at the nearest point of the grid.
+
+        Parameters
+        ----------
+        epsilon : float
+            Where to look.
+
+        Returns
+        -------
+        float
+            The larger delta of the two directions.
+        """
         k = min(range(len(self.epsilon)), key=lambda k: abs(self.epsilon[k] - epsilon))
         return max(self.forth[k], self.back[k])
 
@@ -144,7 +170,18 @@ def _times(epsilon: float, claimed: float) -> str:
 
 
 def delta_or_none(value: float) -> str:
-    """A delta; none where it is 0."""
+    """Write a delta for a reader.
+
+    Parameters
+    ----------
+    value : float
+        The delta.
+
+    Returns
+    -------
+    str
+        The delta, or "none" if it is 0.
+    """
     return brief_delta(value) if value > 0.0 else "none"
 
 

@@ -12,11 +12,28 @@ ORANGE, DARK_BLUE = "#f4a582", "#2166ac"
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """A figure that needs no display."""
+    """Make a figure that needs no display.
+
+    Parameters
+    ----------
+    width, height : float
+        The size in inches.
+
+    Returns
+    -------
+    Figure
+        An empty figure.
+    """
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def tidy(axes: Axes) -> None:
-    """No frame above and to the right, small ticks."""
+    """Remove the frame above and to the right, and make the tick labels small.
+
+    Parameters
+    ----------
+    axes : Axes
+        The axes to change.
+    """
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=9)

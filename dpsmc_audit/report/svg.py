@@ -15,11 +15,26 @@ if TYPE_CHECKING:
 __all__ = ["ROUNDING", "Scale", "brief_delta", "path", "round_ticks", "tag"]
 
 ROUNDING = 1e-9
-"""A delta is a difference of sums of probabilities: below this it cannot be told from their numerical error."""
+"""A delta is a difference of sums of probabilities: below this it may be numerical error."""
 
 
 def tag(name: str, *children: Any, **attributes: Any) -> Markup:
-    """An element; names of attributes end in `_` where Python needs it, and have `-` for `_`.
+    """Make an element. Every attribute and text is escaped.
+
+    Parameters
+    ----------
+    name : str
+        The name of the element.
+    *children : object
+        Elements and texts inside it.
+    **attributes : object
+        Its attributes. A name may end in `_` where Python needs it, and `_` inside a name stands for `-`. An attribute
+        that is None is left out.
+
+    Returns
+    -------
+    Markup
+        The element.
 
     Examples
     --------
@@ -39,12 +54,35 @@ def _number(value: Any) -> Any:
 
 
 def path(points: Sequence[tuple[float, float]]) -> str:
-    """A line through points, for the attribute `d`."""
+    """Write a line through points, for the attribute `d`.
+
+    Parameters
+    ----------
+    points : sequence of tuple
+        The points (x, y) in pixels.
+
+    Returns
+    -------
+    str
+        The commands of the path. Empty without points.
+    """
     return "M" + "L".join(f"{x:.1f},{y:.1f}" for x, y in points) if points else ""
 
 
 def brief_delta(value: float, digits: int = 3) -> str:
-    """A delta for a reader: a positive one that may be numerical error is said to be below 1e-9.
+    """Write a delta for a reader.
+
+    Parameters
+    ----------
+    value : float
+        The delta.
+    digits : int
+        Significant digits.
+
+    Returns
+    -------
+    str
+        The number as text. A positive delta that may be numerical error is said to be below 1e-9.
 
     Examples
     --------
@@ -56,7 +94,7 @@ def brief_delta(value: float, digits: int = 3) -> str:
 
 @dataclass(frozen=True)
 class Scale:
-    """From numbers in [low, high] to pixels, by their logarithm where `log`."""
+    """A map from numbers in [low, high] to pixels in [start, end], linear in their logarithm where `log`."""
 
     low: float
     high: float
@@ -69,10 +107,35 @@ class Scale:
         return self.start + (self.end - self.start) * (x - low) / (high - low)
 
     def clipped(self, value: float) -> float:
-        """Of the nearest number on the scale."""
+        """Convert the nearest number on the scale to pixels.
+
+        Parameters
+        ----------
+        value : float
+            The number.
+
+        Returns
+        -------
+        float
+            The pixel. It lies between `start` and `end`.
+        """
         return self(min(max(value, self.low), self.high))
 
     def ticks(self, about: int = 5) -> list[float]:
+        """Choose ticks: powers of ten on a logarithmic scale, round numbers otherwise.
+
+        A logarithmic scale that holds fewer than two powers of ten has round numbers as well.
+
+        Parameters
+        ----------
+        about : int
+            About how many ticks there are.
+
+        Returns
+        -------
+        list of float
+            The ticks in increasing order.
+        """
         if not self.log:
             return round_ticks(self.low, self.high, about)
         first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
@@ -83,7 +146,19 @@ class Scale:
 
 
 def round_ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Multiples of 1, 2 or 5 times a power of ten.
+    """Choose ticks at multiples of 1, 2 or 5 times a power of ten.
+
+    Parameters
+    ----------
+    low, high : float
+        The ends of the scale.
+    about : int
+        About how many ticks there are.
+
+    Returns
+    -------
+    list of float
+        The ticks in increasing order. Only `low` if the scale is empty.
 
     Examples
     --------

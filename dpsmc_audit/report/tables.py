@@ -99,12 +99,36 @@ def flatten(result: dict[str, Any]) -> Row:
 
 
 def varying(rows: Sequence[Row]) -> list[str]:
-    """List the settings that differ between rows."""
+    """List the settings that differ between rows.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        The rows.
+
+    Returns
+    -------
+    list of str
+        The names of the settings, in the order of `SETTINGS`.
+    """
     return [name for name in SETTINGS if several(rows, name)]
 
 
 def several(rows: Sequence[Row], name: str) -> bool:
-    """Tell whether a column has more than one value."""
+    """Check whether a column has more than one value.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        The rows.
+    name : str
+        The column. A missing value counts as a value.
+
+    Returns
+    -------
+    bool
+        Whether two rows differ.
+    """
     return len({str(row.get(name)) for row in rows}) > 1
 
 
@@ -363,7 +387,18 @@ def _cells(rows: Sequence[Row]) -> tuple[list[Column], list[list[str]]]:
 
 
 def as_text(rows: Sequence[Row]) -> str:
-    """Write rows as an aligned table for the terminal."""
+    """Write rows as an aligned table for the terminal.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        The rows.
+
+    Returns
+    -------
+    str
+        The table, without a line break at the end.
+    """
     columns, cells = _cells(rows)
     lines = [[column.heading for column in columns], *cells]
     widths = [max(len(line[j]) for line in lines) for j in range(len(columns))]
@@ -372,14 +407,36 @@ def as_text(rows: Sequence[Row]) -> str:
 
 
 def as_markdown(rows: Sequence[Row]) -> str:
-    """Write rows as a table in Markdown."""
+    """Write rows as a table in Markdown.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        The rows.
+
+    Returns
+    -------
+    str
+        The table.
+    """
     columns, cells = _cells(rows)
     lines = [[column.heading for column in columns], ["---:"] * len(columns), *cells]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
 def as_latex(rows: Sequence[Row]) -> str:
-    """Write rows as a table in LaTeX."""
+    """Write rows as a table in LaTeX.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        The rows.
+
+    Returns
+    -------
+    str
+        A ``tabular`` environment.
+    """
     columns, cells = _cells(rows)
     body = [[_latex(cell) for cell in line] for line in cells]
     lines = [r"\begin{tabular}{" + "r" * len(columns) + "}", " & ".join(c.latex for c in columns) + r" \\", r"\hline"]
@@ -433,7 +490,18 @@ def columns_csv(table: Any) -> str:
 
 
 def observers_csv(curves: Mapping[str, Curve]) -> str:
-    """Write the profiles of several observers in one table, each with what it is of."""
+    """Write the profiles of several observers in one table.
+
+    Parameters
+    ----------
+    curves : mapping
+        The curves by observer.
+
+    Returns
+    -------
+    str
+        CSV with a row for each observer and epsilon. The column `about` says what the curve is of.
+    """
     names = ("observer", "about", "epsilon", "delta_1_over_0", "delta_0_over_1")
     rows = [
         dict(zip(names, (observer, curve.about, *values), strict=True))

@@ -1,1 +1,6 @@
-"""Where work is done and what is kept: backends, checkpoints, results on disk."""
+"""Where work is done and what is kept of it.
+
+- `execution`: backends that compute blocks of work. `checkpoints`: the format of unfinished work.
+- `schema`: the version of result.json. `files`: reading and writing of results. `provenance`: where a result comes from.
+- `resume` and `sweeps`: finding finished points again. `memory`: what fits. `notes`: warnings.
+"""

@@ -42,6 +42,11 @@ class Sums(Protocol):
     def restore(self, saved: Saved) -> None:
         """Set the state of the sums.
 
+        Parameters
+        ----------
+        saved : dict
+            A state that `saved` returned.
+
         Raises
         ------
         ValueError, KeyError

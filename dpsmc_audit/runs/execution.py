@@ -33,7 +33,18 @@ class Accumulator(Sums, Protocol[Added_contra]):
     """Sums of the results of blocks."""
 
     def add(self, result: Added_contra) -> bool | None:
-        """Add the result of a block. Return True if no more blocks are needed."""
+        """Add the result of a block.
+
+        Parameters
+        ----------
+        result : object
+            The result.
+
+        Returns
+        -------
+        bool or None
+            True if no more blocks are needed.
+        """
         ...
 
 

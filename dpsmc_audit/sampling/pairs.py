@@ -37,7 +37,28 @@ MOST_PAIRS = 1024
 
 
 def draw_excess(mechanism: Mechanism, draws: int, seed: int, first: int = 0) -> FloatArray:
-    """Sorted independent draws of L: the first so many, or those from number `first` on.
+    """Draw independent values of L and sort them.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The law of L.
+    draws : int
+        How many values are drawn.
+    seed : int
+        The seed.
+    first : int
+        The number of the first draw. Draws with the same seed and number are equal.
+
+    Returns
+    -------
+    ndarray
+        The values in increasing order.
+
+    Raises
+    ------
+    ParameterError
+        If the seed is not a 64-bit word.
 
     Examples
     --------
@@ -66,7 +87,18 @@ class PairSums:
     steps: int
 
     def means(self, weights: IntArray | None = None) -> FloatArray:
-        """Average termination time by member and L, over all groups or for every row of weights of the groups."""
+        """Average tau over pairs, by member and L.
+
+        Parameters
+        ----------
+        weights : ndarray, optional
+            ``weights[row, group]``: how often each group of pairs counts. By default each group counts once.
+
+        Returns
+        -------
+        ndarray
+            ``means[member, j]`` for the j-th smallest L. With weights ``means[row, member, j]``.
+        """
         if weights is None:
             return np.asarray(self.sums.sum(axis=0) / self.sizes.sum())
         flat = self._floats.reshape(self.sizes.size, -1)
@@ -75,7 +107,7 @@ class PairSums:
 
     @cached_property
     def _floats(self) -> FloatArray:
-        """For the bootstrap: sums below 2^53 are the same numbers, and multiply much faster."""
+        """The sums as floating-point numbers, for the bootstrap. Below 2^53 they are exact, and multiply faster."""
         return self.sums.astype(np.float64)
 
 
@@ -102,7 +134,7 @@ class _Tables:
 
 
 def _block(tables: _Tables, group: int, first: int, count: int) -> tuple[int, IntArray, int, int]:
-    """Pairs first, ..., first + count - 1 of one group, wherever this is called."""
+    """Sum up pairs first, ..., first + count - 1 of one group. The result does not depend on the process."""
     sums = np.zeros((2, tables.excess.size), np.int64)
     kernel = cast(Callable[..., tuple[int, int]], monte_carlo._pairs)
     laws = (tables.excess, tables.guide, tables.scale, *tables.walk, tables.max_steps)
@@ -111,7 +143,7 @@ def _block(tables: _Tables, group: int, first: int, count: int) -> tuple[int, In
 
 
 class _Total:
-    """Blocks of pairs added up, by group."""
+    """Sums over blocks of pairs, by group."""
 
     def __init__(self, groups: int, draws: int) -> None:
         self.sums, self.unfinished, self.steps = np.zeros((groups, 2, draws), np.int64), 0, 0
@@ -134,7 +166,22 @@ class _Total:
 
 
 def pairs_in_a_block(setting: Setting, top: float, max_steps: int) -> int:
-    """Return how many pairs make some hundredths of a second of work: each is followed up to the largest L, `top`."""
+    """Return how many pairs make some hundredths of a second of work.
+
+    Parameters
+    ----------
+    setting : Setting
+        The test with its noise, and the system.
+    top : float
+        The largest L. Each pair is followed up to it.
+    max_steps : int
+        The largest number of samples of a sequence.
+
+    Returns
+    -------
+    int
+        The number of pairs, from 1 to `MOST_PAIRS`.
+    """
     samples = min(setting.test.wald(setting.p_phi, max(top, 0.0)).samples, float(max_steps))
     return min(max(int(2.0**24 / max(samples, 1.0)), 1), MOST_PAIRS)
 

@@ -38,7 +38,18 @@ class Sampling:
         return Sampling(self.seed, self.max_steps)
 
     def with_progress(self, progress: Callable[[int], None] | None) -> Sampling:
-        """Return the same with another receiver of progress; None for no progress."""
+        """Replace the receiver of progress.
+
+        Parameters
+        ----------
+        progress : callable or None
+            Called with the number of runs that are done. None for no progress.
+
+        Returns
+        -------
+        Sampling
+            A copy with this receiver.
+        """
         return replace(self, execution=replace(self.execution, progress=progress))
 
 

@@ -43,7 +43,21 @@ def _described(test: Sprt, times: IntArray, ones: IntArray, samples: int) -> Rec
 
 
 def records_of(test: Sprt, bits: NDArray[np.integer], lowest: float) -> Records:
-    """Records above `lowest` of a given sequence.
+    """Find the records of a given sequence.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    bits : ndarray
+        The samples.
+    lowest : float
+        Only records above this excess are listed.
+
+    Returns
+    -------
+    Records
+        The records in the order of their times.
 
     Examples
     --------

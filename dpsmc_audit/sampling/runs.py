@@ -386,7 +386,7 @@ def _pair(
             return 0, steps
         next_1 = sorted_excess[uint64(slot_1)] if slot_1 < draws else np.inf
         next_0 = sorted_excess[uint64(slot_0)] if slot_0 < draws else np.inf
-        # a hair early, against rounding: what is beyond is looked at exactly
+        # slightly early, against rounding: what is beyond is checked exactly
         ceiling = b_up + min(next_1, next_0 + gap) - 1e-6 * s_plus
         floor = max(-b_low - next_1, -b_low - next_0 + gap) + 1e-6 * s_minus
     if slot_1 < draws:
@@ -574,18 +574,66 @@ SEQUENCES, EXCESS, COIN, BEGINNING = 1, 2, 3, 4
 
 
 def check_seed(seed: int) -> None:
-    """A seed is a 64-bit word."""
+    """Check that a seed is a 64-bit word.
+
+    Parameters
+    ----------
+    seed : int
+        The seed.
+
+    Raises
+    ------
+    ParameterError
+        If the seed is not in [0, 2^64).
+    """
     require(0 <= seed < 2**64, f"seed must lie in [0, 2^64), got {seed}")
 
 
 def derived(seed: int, purpose: int) -> np.uint64:
-    """The seed of the streams for another purpose."""
+    """Derive the seed of the streams for another purpose.
+
+    Parameters
+    ----------
+    seed : int
+        The seed.
+    purpose : int
+        The purpose: a constant of this module, or another number.
+
+    Returns
+    -------
+    uint64
+        The derived seed.
+
+    Raises
+    ------
+    ParameterError
+        If the seed is not a 64-bit word.
+    """
     check_seed(seed)
     return np.uint64(_mix(np.uint64((seed + purpose * 0xD1342543DE82EF95) % 2**64)))
 
 
 def walk_arguments(test: Sprt, p_phi: float) -> tuple[object, ...]:
-    """Steps, bounds and the chance that a sample holds, as the kernels want them."""
+    """Return the arguments of the kernels that describe the walk.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    p_phi : float
+        The probability that a sample holds.
+
+    Returns
+    -------
+    tuple
+        The steps up and down, the upper and the lower bound, p_phi as a threshold for 64-bit words, and whether p_phi
+        is 1.
+
+    Raises
+    ------
+    ParameterError
+        If `p_phi` is not a probability.
+    """
     check_probability("p_phi", p_phi)
     threshold = np.uint64(0 if p_phi == 1.0 else int(p_phi * 2.0**64))
     return test.s_plus, test.s_minus, test.b_up, test.b_low, threshold, p_phi == 1.0
@@ -601,7 +649,33 @@ def draw_block(
     entries: tuple[int, ...] = (),
     bit: int = 1,
 ) -> Runs:
-    """Draw the runs of paths first, ..., first + count - 1, their entries set to `bit`."""
+    """Draw the runs of paths first, ..., first + count - 1.
+
+    Parameters
+    ----------
+    setting : Setting
+        The test with its noise, and the system.
+    first, count : int
+        The number of the first path, and the number of paths.
+    sampling : Sampling
+        The seed and the longest run.
+    kernel : {"jumps", "steps"}
+        How the samples are drawn. Both kernels follow the same law.
+    entries : tuple of int
+        The samples that are set to `bit`, counted from 1, in increasing order.
+    bit : int
+        Their value.
+
+    Returns
+    -------
+    Runs
+        The outcome of each path, in the order of the paths.
+
+    Raises
+    ------
+    ParameterError
+        If `p_phi` is not a probability.
+    """
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     seed, max_steps = sampling.seed, sampling.max_steps
     runs, walk = Runs(np.empty(count, np.int64), np.empty(count, np.int8)), walk_arguments(test, p_phi)
@@ -644,7 +718,26 @@ def draw_block(
 def check_runs(
     p_phi: float, runs: int, sampling: Sampling, *, kernel: Kernel = "jumps", entries: tuple[int, ...] = ()
 ) -> None:
-    """Raise `ParameterError` for runs that cannot be drawn."""
+    """Check that runs can be drawn.
+
+    Parameters
+    ----------
+    p_phi : float
+        The probability that a sample holds.
+    runs : int
+        The number of runs.
+    sampling : Sampling
+        The seed and the longest run.
+    kernel : {"jumps", "steps"}
+        How the samples are drawn.
+    entries : tuple of int
+        The samples that are set, counted from 1, in increasing order.
+
+    Raises
+    ------
+    ParameterError
+        If a value is impossible.
+    """
     check_probability("p_phi", p_phi)
     check_seed(sampling.seed)
     require(runs >= 1, f"runs must be at least 1, got {runs}")
@@ -655,7 +748,20 @@ def check_runs(
 
 
 def block_size_for(setting: Setting, max_steps: int) -> int:
-    """Runs that make some hundredths of a second of work, fewer where they are long."""
+    """Return how many runs make some hundredths of a second of work.
+
+    Parameters
+    ----------
+    setting : Setting
+        The test with its noise, and the system.
+    max_steps : int
+        The largest number of samples of a run.
+
+    Returns
+    -------
+    int
+        The number of runs, from `FEWEST_RUNS` to `MOST_RUNS`. It is smaller if runs are long.
+    """
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     excess = max(float(mechanism.quantile(0.63)), 0.0)
     samples = min(test.wald(p_phi, excess).samples, float(max_steps))
@@ -663,7 +769,19 @@ def block_size_for(setting: Setting, max_steps: int) -> int:
 
 
 def sum_of_squares(values: NDArray[np.int64]) -> int:
-    """Of up to 2^20 integers below 2^41; in halves of 20 bits, so that no sum overflows.
+    """Sum up the squares of integers without overflow.
+
+    The integers are cut into halves of 20 bits, so that no sum overflows.
+
+    Parameters
+    ----------
+    values : ndarray of int64
+        Up to 2^20 integers below 2^41.
+
+    Returns
+    -------
+    int
+        The sum, exactly.
 
     Examples
     --------

@@ -61,7 +61,18 @@ class _Case:
 
 
 def reach(pair: Adjacent) -> float:
-    """Return about how many samples a run takes at the largest L that occurs once in 10^12 runs."""
+    """Estimate how many samples a run takes at the largest L that occurs once in 10^12 runs.
+
+    Parameters
+    ----------
+    pair : Adjacent
+        The setting and the entries.
+
+    Returns
+    -------
+    float
+        The number of samples, by Wald's approximation. It is at least the last entry.
+    """
     setting = pair.setting
     far = max(setting.test.b_up, setting.test.b_low) + abs(float(setting.mechanism.quantile(1.0 - 1e-12)))
     return max(setting.test.wald(setting.p_phi, far).samples, float(pair.entries[-1]))

@@ -35,7 +35,7 @@ MAX_STEPS = 10_000_000
 
 @dataclass(frozen=True)
 class Tally:
-    """Integer sums over runs: they add up to the same whatever the order of the blocks."""
+    """Integer sums over runs. They do not depend on the order of the blocks."""
 
     runs: int = 0
     null: int = 0
@@ -46,7 +46,18 @@ class Tally:
 
     @classmethod
     def of(cls, runs: Runs) -> Tally:
-        """Of a block of runs."""
+        """Sum up a block of runs.
+
+        Parameters
+        ----------
+        runs : Runs
+            The outcomes of the runs.
+
+        Returns
+        -------
+        Tally
+            Their sums.
+        """
         null, alt, unfinished = (int(np.count_nonzero(runs.decision == side)) for side in (NULL, ALT, UNFINISHED))
         return cls(runs.tau.size, null, alt, unfinished, int(runs.tau.sum()), sum_of_squares(runs.tau))
 
@@ -55,18 +66,38 @@ class Tally:
 
 
 class Total:
-    """Blocks of runs added up."""
+    """Sums over blocks of runs."""
 
     def __init__(self) -> None:
         self.tally = Tally()
 
     def add(self, tally: Tally) -> None:
+        """Add a block of runs.
+
+        Parameters
+        ----------
+        tally : Tally
+            The sums of the block.
+        """
         self.tally += tally
 
     def saved(self) -> Saved:
+        """Return the sums by name, for a checkpoint."""
         return asdict(self.tally)
 
     def restore(self, saved: Saved) -> None:
+        """Set the sums to those of a checkpoint.
+
+        Parameters
+        ----------
+        saved : dict
+            A state that `saved` returned.
+
+        Raises
+        ------
+        KeyError
+            If a sum is missing. The sums are then unchanged.
+        """
         self.tally = Tally(**{part.name: int(saved[part.name]) for part in fields(Tally)})
 
 
@@ -79,7 +110,7 @@ class Characteristics:
     worst: WorstErrors
 
     def as_dict(self) -> dict[str, Any]:
-        """The exact part of ``result.json``."""
+        """Return the exact part of ``result.json``."""
         named = {
             "samples_exact": self.samples,
             "error_exact": self.error,
@@ -92,7 +123,7 @@ class Characteristics:
 
 @dataclass(frozen=True)
 class Simulation:
-    """What many runs of the test did, and what they were bound to do.
+    """What many runs of the test did, and the exact values that their averages estimate.
 
     `samples` counts what was drawn: a run stopped at the cap counts with all its samples and as `unfinished`,
     never as a decision.
@@ -111,6 +142,7 @@ class Simulation:
 
     @property
     def samples_ci(self) -> Interval | None:
+        """Student's interval for the mean number of samples. None for a single run."""
         return mean_interval(self.tally.runs, self.tally.samples, self.tally.squares, self.confidence)
 
     @property
@@ -124,6 +156,7 @@ class Simulation:
 
     @property
     def accuracy_ci(self) -> Interval:
+        """The Clopper-Pearson interval for the share of correct decisions."""
         return clopper_pearson(self._correct, self.tally.runs, self.confidence)
 
     @property
@@ -139,7 +172,7 @@ class Simulation:
         return "H_null" if self.tally.null >= self.tally.alt else "H_alt"
 
     def as_dict(self) -> dict[str, Any]:
-        """The content of ``result.json``, parameters apart."""
+        """Return the content of ``result.json`` without parameters."""
         return {
             "samples": self.samples,
             "samples_ci": self.samples_ci,
@@ -156,7 +189,17 @@ class Simulation:
 
 
 def exact_characteristics(setting: Setting) -> Characteristics:
-    """Everything known of the test without sampling.
+    """Compute everything that is known of the test without sampling.
+
+    Parameters
+    ----------
+    setting : Setting
+        The test with its noise, and the system.
+
+    Returns
+    -------
+    Characteristics
+        The mean number of samples, the probability of an error, and the worst errors, each with its numerical error.
 
     Examples
     --------
@@ -171,7 +214,7 @@ def exact_characteristics(setting: Setting) -> Characteristics:
 
 
 def _block(setting: Setting, sampling: Sampling, kernel: Kernel, first: int, count: int) -> Tally:
-    """Runs first, ..., first + count - 1, wherever this is called."""
+    """Draw runs first, ..., first + count - 1 and sum them up. The result does not depend on the process."""
     return Tally.of(draw_block(setting, first, count, sampling, kernel=kernel))
 
 

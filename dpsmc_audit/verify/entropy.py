@@ -38,7 +38,18 @@ class SystemEntropy:
     """
 
     def below(self, n: int) -> int:
-        """Draw an integer. See `Entropy`."""
+        """Draw an integer from the generator of the operating system.
+
+        Parameters
+        ----------
+        n : int
+            The number of possible values.
+
+        Returns
+        -------
+        int
+            One of 0, ..., n - 1, each with the same probability.
+        """
         return secrets.randbelow(n)
 
 
@@ -60,7 +71,18 @@ class SeededEntropy:
         self._random = random.Random(seed)
 
     def below(self, n: int) -> int:
-        """Draw an integer. See `Entropy`."""
+        """Draw the next integer of the seed.
+
+        Parameters
+        ----------
+        n : int
+            The number of possible values.
+
+        Returns
+        -------
+        int
+            One of 0, ..., n - 1.
+        """
         return self._random.randrange(n)
 
     def __repr__(self) -> str:  # hides the state

@@ -111,7 +111,23 @@ class Shuffled:
     entropy: Entropy
 
     def batches(self, seed: int) -> Iterator[Batch]:
-        """Yield the samples. The order does not depend on the seed. See `dpsmc_audit.models.sources.Source`."""
+        """Yield the samples in random order.
+
+        Parameters
+        ----------
+        seed : int
+            The seed of the source. The order does not depend on it.
+
+        Yields
+        ------
+        Batch
+            The next samples, without traces.
+
+        Raises
+        ------
+        SourceError
+            If the source cannot be read. No sample is yielded before.
+        """
         read = bytearray()
         for batch in self.source.batches(seed):
             read += batch.bits.astype(np.bool_).tobytes()

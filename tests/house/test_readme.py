@@ -20,7 +20,6 @@ PYTHON = [block.text for block in blocks(TOP / "README.md") if block.language ==
 ELSEWHERE = {
     "--help": "test_help_names_the_keys",
     "+sweep=observers": "test_cli.test_observers_side_by_side",
-    "+sweep=entry": "test_cli.test_every_sweep_audits",
     "+sweep=epsilon task=audit": "test_cli.test_every_sweep_audits",
     "+sweep=table1 alpha=0.01": "test_cli.test_overrides_narrow_a_sweep_and_tables_do_not_depend_on_the_clock",
     "-m task=simulate alpha=0.01,0.02 p_phi=0.8,0.9": "test_cli.test_a_users_own_sweep",

@@ -103,7 +103,18 @@ class ExpectedAudit(PairAudit):
 
 
 def auto_bin_width(setting: Setting) -> int:
-    """A width with which about sixty bins hold all but one part in 10^4 of the averages."""
+    """Choose a width with which about sixty bins hold all but one part in 10^4 of the averages.
+
+    Parameters
+    ----------
+    setting : Setting
+        The test with its noise, and the system.
+
+    Returns
+    -------
+    int
+        The width in samples, at least 1.
+    """
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     lowest, highest = max(float(mechanism.quantile(0.0)), 0.9 * test.no_room), float(mechanism.quantile(1.0 - 1e-4))
     low, high = (forced_moments(test, p_phi, excess, {1: 1})[0] for excess in (lowest, max(lowest, highest)))
@@ -111,7 +122,24 @@ def auto_bin_width(setting: Setting) -> int:
 
 
 def expected_leakage(law: ExpectedLaw, epsilons: FloatArray, floor: float) -> Leakage:
-    """Of the averages, in the law's bins and, where there is a support gap, with an edge at its integer."""
+    """Compute the leakage of the averages, in the bins of their law.
+
+    If there is a support gap, its integer becomes another edge.
+
+    Parameters
+    ----------
+    law : ExpectedLaw
+        The laws of the averages.
+    epsilons : ndarray
+        The grid of the privacy profile.
+    floor : float
+        The best event has at least this probability for one member.
+
+    Returns
+    -------
+    Leakage
+        The profile, the total variation and the tail with the largest ratio.
+    """
     edges, tail_1, tail_0 = law.edges, law.tail_1, law.tail_0
     if law.gap.integer is not None and law.gap.integer not in edges:
         place = int(np.searchsorted(edges, law.gap.integer))
@@ -168,7 +196,27 @@ class Expected(Resolution):
         return self.pairs * -(-self.draws // BATCH)
 
     def audit(self, pair: Adjacent, claim: Claim, sampling: Sampling) -> ExpectedAudit:
-        """Audit the claim that averages are `epsilon`-private."""
+        """Audit the claim that averages are `epsilon`-private.
+
+        Parameters
+        ----------
+        pair : Adjacent
+            The setting and the entries.
+        claim : Claim
+            The claim, the engine and the confidence.
+        sampling : Sampling
+            How pairs and L are drawn. The exact engine does not draw.
+
+        Returns
+        -------
+        ExpectedAudit
+            The result.
+
+        Raises
+        ------
+        ParameterError
+            If a field of the observer is impossible, or if the exact laws are too expensive to compute.
+        """
         grid, width = self.grid(claim.epsilon), self.bin_width
         require(width is None or width >= 1, f"bin_width must be at least 1, got {width}")
         require(self.pairs >= 4, f"pairs must be at least 4, got {self.pairs}")
@@ -200,7 +248,7 @@ class Expected(Resolution):
         )
 
     def _sampled(self, pair: Adjacent, claim: Claim, sampling: Sampling, law: ExpectedLaw) -> dict[str, Any]:
-        """The fields that the runs decide."""
+        """Compute the fields that depend on the runs."""
         require_room(bytes_needed(self.draws, law.edges.size), f"a histogram of {law.edges.size} bins")
         picture = _picture(pair, self.pairs, self.draws, int(law.edges[1]), sampling)
         finding, steps = support_gap_evidence(pair, self.pairs, sampling, confidence=claim.confidence)
@@ -217,7 +265,7 @@ class Expected(Resolution):
 
 
 def _picture(pair: Adjacent, pairs: int, draws: int, width: int, sampling: Sampling) -> Picture:
-    """The draws of L in batches, all of them on the same pairs; finished batches are kept by the checkpoint."""
+    """Draw L in batches, all on the same pairs. The checkpoint keeps finished batches."""
     execution, checkpoint = sampling.execution, sampling.execution.checkpoint
     picture = Picture(width, sampling.seed)
     begun = 0 if checkpoint is None else checkpoint.restore("picture", picture)

@@ -37,7 +37,7 @@ _SECONDS = 8.0
 """What finding edges by bisection may take."""
 
 _SMOOTH = 1e-5
-"""A far bound that changes tails by less, as if g were smooth, may be left to its bound where bisection is too dear."""
+"""A far bound that changes tails by less, as if g were smooth, keeps its bound where bisection is too expensive."""
 
 _BEYOND = 40.0
 """A walk that is this / h above a barrier comes back to it with probability exp(-this) at most."""
@@ -45,9 +45,10 @@ _BEYOND = 40.0
 
 @dataclass(frozen=True, eq=False)
 class Reached:
-    """For each edge: up to `low` the average is surely below it, beyond `high` surely not; `at` is taken for the L.
+    """The L at which an average reaches each edge, enclosed from both sides.
 
-    `known` says where `at` is that L but for rounding: two edges with one such L are reached together.
+    Up to `low` the average is surely below the edge, beyond `high` it surely is not. `at` is used as the L. `known`
+    says where `at` is that L but for rounding: two edges with one such L are reached together.
     """
 
     low: FloatArray
@@ -58,7 +59,7 @@ class Reached:
 
 @dataclass(frozen=True, eq=False)
 class Tails:
-    """``P(g_x(L) >= edge)`` for each edge: between `low` and `high`, `value` is shown.
+    """``P(g_x(L) >= edge)`` for each edge, between `low` and `high`. Results show `value`.
 
     Edges with the same `step` are reached together; nan where that is not known.
     """
@@ -69,7 +70,7 @@ class Tails:
     step: FloatArray
 
     def bins(self) -> Tails:
-        """Probabilities between an edge and the next one; the last one is open."""
+        """Return the probabilities between each edge and the next one. The last bin is open."""
         empty = self.step == np.append(self.step[1:], math.nan)
 
         def between(here: FloatArray, there: FloatArray) -> FloatArray:
@@ -79,12 +80,42 @@ class Tails:
         return Tails(*ends, self.step)
 
     def cut(self, count: int) -> Tails:
-        """The first `count` of them."""
+        """Keep the first edges.
+
+        Parameters
+        ----------
+        count : int
+            How many edges are kept.
+
+        Returns
+        -------
+        Tails
+            The tails at these edges.
+        """
         return Tails(self.low[:count], self.value[:count], self.high[:count], self.step[:count])
 
 
 def tails_between(test: Sprt, mechanism: Mechanism, points: FloatArray, reached: Reached) -> Tails:
-    """From L to probabilities. Every tau is at least 1; and where L cannot be as small as `high`, the tail is 1."""
+    """Compute the probability of reaching each edge from the L at which it is reached.
+
+    Every tau is at least 1, so the tail is 1 at edges up to 1. If L cannot be as small as `high`, the tail is 1 too.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    mechanism : Mechanism
+        The law of L.
+    points : ndarray
+        The edges.
+    reached : Reached
+        The L at which each edge is reached, enclosed from both sides.
+
+    Returns
+    -------
+    Tails
+        The probabilities, enclosed from both sides.
+    """
     always, least = points <= 1.0, float(mechanism.quantile(0.0))
     relative, absolute = SURVIVAL_ERROR[isinstance(mechanism, Law)]
 
@@ -105,9 +136,24 @@ def tails_between(test: Sprt, mechanism: Mechanism, points: FloatArray, reached:
 
 
 def tails_of_atoms(atoms: Atoms, averages: Sequence[Exact], points: FloatArray) -> Tails:
-    """From the average at each value of L, one by one: a value counts for the edges that its average surely reaches.
+    """Compute the probability of reaching each edge from the average at each value of L.
 
-    More than one value are listed but for 1e-12 of them.
+    A value of L counts for `low` at the edges that its average surely reaches. If there are several values, they are
+    listed up to a total probability of 1e-12, and the ends allow for it.
+
+    Parameters
+    ----------
+    atoms : tuple of tuple
+        The values of L and their probabilities.
+    averages : sequence of Exact
+        The average termination time at each value.
+    points : ndarray
+        The edges.
+
+    Returns
+    -------
+    Tails
+        The probabilities, enclosed from both sides.
     """
     low, value, high = (np.zeros(points.size) for _ in range(3))
     for (_, share), average in zip(atoms, averages, strict=True):
@@ -125,9 +171,26 @@ def tails_of_atoms(atoms: Atoms, averages: Sequence[Exact], points: FloatArray) 
 
 
 def by_line(test: Sprt, p_phi: float, entries: tuple[int, ...], points: FloatArray) -> tuple[Reached, Reached]:
-    """Where samples are certain tau is at least v for every L above the record after v - 1 samples.
+    """Find the L of each edge where samples are certain (p_phi is 0 or 1).
 
-    No average is a rounded one here; the records are, by as much as sums of that many steps.
+    There tau is at least v for every L above the record after v - 1 samples. No average is rounded. The records are
+    rounded, by as much as sums of that many steps.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    p_phi : float
+        The probability that a sample holds: 0 or 1.
+    entries : tuple of int
+        The samples that differ, counted from 1.
+    points : ndarray
+        The edges.
+
+    Returns
+    -------
+    tuple of Reached
+        For x = 1 and x = 0.
     """
     steps = np.arange(math.ceil(points.max()) + 1)
     reached = []
@@ -145,7 +208,7 @@ def by_line(test: Sprt, p_phi: float, entries: tuple[int, ...], points: FloatArr
 
 
 def _rounding(test: Sprt, steps: int, excess: FloatArray) -> FloatArray:
-    """By how much an L that is a position of the walk less its bound is rounded."""
+    """Bound the rounding error of an L that is a position of the walk less its bound."""
     finite = np.where(np.isfinite(excess), np.abs(excess), 0.0)
     return np.asarray(4.0 * _UNIT * (steps * test.step_sum + max(test.b_up, test.b_low) + finite))
 
@@ -160,13 +223,26 @@ def by_ladder(
     lowest: float,
     far: float,
 ) -> tuple[Reached, Reached, BoolArray] | None:
-    """The L of both members if entry 1 is forced: after the first step the walk is a step up or down from 0.
+    """Find the L of both members if entry 1 is forced: after the first step the walk is a step up or down from 0.
 
     The mean passage over the near bound is known for all L at once (`MeanPassage`), and g is below it by what the far
     bound cuts off. By the martingale ``exp(-h Lambda)`` the far bound is met with probability at most
     ``exp(-h (b_far + L + first step))``, and from there to the near one it takes no more than
     ``(b_near + b_far + 2 L + up + down) / D`` samples on average (Wald). Where that leaves more than one step of the
-    staircase, the L is looked for by bisection.
+    staircase, the L is found by bisection.
+
+    Parameters
+    ----------
+    setting : Setting
+        The test with its noise, and the system.
+    entries : tuple of int
+        The samples that differ, counted from 1.
+    points : ndarray
+        The edges.
+    lowest : float
+        The smallest L that leaves room between the bounds.
+    far : float
+        An L at which the averages of both members are beyond the last edge.
 
     Returns
     -------
@@ -200,7 +276,7 @@ def by_ladder(
 
 
 def _far_bound(test: Sprt, p_phi: float, first: float, excess: FloatArray) -> FloatArray:
-    """By how much, at most, the far bound shortens the mean passage over the near one, from this L on."""
+    """Bound by how much the far bound shortens the mean passage over the near one, from this L on."""
     h = abs(test.exponent(p_phi))
     _, walk, near, far = turned_up(test, p_phi)
     span = near + far + walk.up + walk.down
@@ -245,7 +321,28 @@ def _refined(
 def by_bisection(
     test: Sprt, p_phi: float, entries: tuple[int, ...], points: FloatArray, lowest: float, far: float
 ) -> tuple[Reached, Reached] | None:
-    """The L of both members, each edge looked for by itself; None where that would take too long."""
+    """Find the L of both members, edge by edge.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    p_phi : float
+        The probability that a sample holds.
+    entries : tuple of int
+        The samples that differ, counted from 1.
+    points : ndarray
+        The edges.
+    lowest : float
+        The smallest L that leaves room between the bounds.
+    far : float
+        An L at which the averages of both members are beyond the last edge.
+
+    Returns
+    -------
+    tuple of Reached, or None
+        For x = 1 and x = 0; None where this would take too long.
+    """
     if 2.0 * points.size * _seconds(test, p_phi, np.array([far])) > _SECONDS:
         return None
     low, high = np.full(points.size, -math.inf), np.full(points.size, math.inf)
@@ -255,16 +352,26 @@ def by_bisection(
 
 
 def _seconds(test: Sprt, p_phi: float, excess: FloatArray) -> float:
-    """About how long it takes to look for edges that one member reaches near these L."""
+    """Estimate how long it takes to find the edges that one member reaches near these L."""
     walk = Steps.of(test, p_phi)
     return sum(30.0 * (2e-4 + 1e-9 * cells_needed(walk, test.b_up + x, test.b_low + x)) for x in excess.tolist())
 
 
 def mean_of(law: ExitLaw) -> tuple[float, float]:
-    """The mean of tau and its numerical error: a bound.
+    """Compute the mean of tau and a bound on its numerical error.
 
-    The programme states the error of its probabilities and of what is still running; the sum of so many products adds
+    The law states the error of its probabilities and of what is still running; the sum of so many products adds
     one unit of rounding each. Nothing is rounded where tau is certain: all probabilities are 0 or 1 there.
+
+    Parameters
+    ----------
+    law : ExitLaw
+        The law of tau between fixed bounds.
+
+    Returns
+    -------
+    tuple of float
+        The mean and the bound.
     """
     stopped = law.null + law.alt
     if law.alive == 0.0 and law.lost == 0.0 and float(stopped.max()) == 1.0 == float(stopped.sum()):

@@ -69,7 +69,7 @@ class ExpectedLaw:
 
     Each tail is enclosed. The ends are bounds, but for the `grid`, where they are an estimate. An average that comes
     within its numerical error of an edge may be on it or below: `tail_1` and `tail_0` count it as on the edge, the ends
-    have it on either side.
+    allow for both.
 
     `start_1`, `start_0` are g_x at the smallest L. `shifted` tells in which bins the L of the two members are the same
     but for a shift by `step`, exactly; `scale` is that of two-sided exponential noise (0 for other laws).
@@ -88,42 +88,55 @@ class ExpectedLaw:
 
     @property
     def tail_1(self) -> FloatArray:
+        """``P(g_1(L) >= edge)`` for each edge."""
         return self.one.value
 
     @property
     def tail_0(self) -> FloatArray:
+        """``P(g_0(L) >= edge)`` for each edge."""
         return self.zero.value
 
     @property
     def tail_error(self) -> float:
-        """By how much a tail may be off, relative to it; the worst of all."""
+        """The largest relative numerical error of a tail."""
         wide = (np.maximum(tails.high - tails.value, tails.value - tails.low) for tails in (self.one, self.zero))
         values = (np.maximum(tails.value, 1e-300) for tails in (self.one, self.zero))
         return max(float(np.max(off / value)) for off, value in zip(wide, values, strict=True))
 
     def probabilities(self) -> tuple[FloatArray, FloatArray]:
-        """P_1 and P_0 of the bins ``[edges[i], edges[i + 1])``, the last one open."""
+        """Return P_1 and P_0 of the bins ``[edges[i], edges[i + 1])``. The last bin is open."""
         return bins_between(self.tail_1), bins_between(self.tail_0)
 
     def enclosed(self) -> tuple[Tails, Tails]:
-        """The same with the ends between which they surely are."""
+        """Return the probabilities of the bins with the ends between which they surely are."""
         return self.one.bins(), self.zero.bins()
 
     def hidden(self, epsilon: float) -> NDArray[np.bool_]:
-        """Bins that keep to epsilon whatever the rounding: two-sided noise of scale ``step / epsilon``, shifted.
+        """Find the bins that keep to epsilon whatever the rounding.
 
+        They are those of two-sided noise of scale ``step / epsilon`` or more, where one law is the other shifted.
         The density of the noise changes by a factor of ``exp(step / scale)`` at most under such a shift, and so does
         the probability of any set. The scale is compared as it is made: noise calibrated to this epsilon keeps to it.
+
+        Parameters
+        ----------
+        epsilon : float
+            The claim.
+
+        Returns
+        -------
+        ndarray of bool
+            One value for each bin.
         """
         return self.shifted & (0.0 < self.step / epsilon <= self.scale)
 
     def log_ratio_ends(self) -> tuple[FloatArray, FloatArray]:
-        """Two numbers between which ``ln(P_1 / P_0)`` surely is, in each bin."""
+        """Compute two numbers between which ``ln(P_1 / P_0)`` surely is, in each bin."""
         one, zero = self.enclosed()
         return _log_quotient(one.low, zero.high, -math.inf), _log_quotient(one.high, zero.low, math.inf)
 
     def log_ratio_error(self) -> FloatArray:
-        """Numerical error of ``ln(P_1 / P_0)`` in each bin."""
+        """Compute the numerical error of ``ln(P_1 / P_0)`` in each bin."""
         low, high = self.log_ratio_ends()
         middle = _log_quotient(*self.probabilities(), 0.0)
         known = np.isfinite(middle)
@@ -131,18 +144,48 @@ class ExpectedLaw:
 
 
 def _log_quotient(p: FloatArray, q: FloatArray, unknown: float) -> FloatArray:
-    """``ln(p / q)``; infinite where one of them is 0, and `unknown` where both are."""
+    """Compute ``ln(p / q)``: infinite where one of them is 0, `unknown` where both are."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where((p == 0.0) & (q == 0.0), unknown, np.log(p) - np.log(q))
 
 
 def bins_between(tail: FloatArray) -> FloatArray:
-    """Probabilities between edges from those beyond each; the last one is open."""
+    """Compute the probabilities of bins from those beyond each edge.
+
+    Parameters
+    ----------
+    tail : ndarray
+        The probability of reaching each edge.
+
+    Returns
+    -------
+    ndarray
+        The probability between each edge and the next one. The last bin is open.
+    """
     return np.maximum(-np.diff(np.append(tail, 0.0)), 0.0)
 
 
 def forced_moments(test: Sprt, p_phi: float, excess: float, forced: Mapping[int, int]) -> tuple[float, float]:
-    """E[tau | L] and P(H_null | L) with forced entries; by Wald's identities past the last one where that is dear."""
+    """Compute E[tau | L] and P(H_null | L) with forced entries.
+
+    If the exact law is expensive, Wald's identities give the part after the last forced entry.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    p_phi : float
+        The probability that a sample holds.
+    excess : float
+        L.
+    forced : mapping
+        The value of each forced sample, counted from 1.
+
+    Returns
+    -------
+    tuple of float
+        E[tau | L] and P(H_null | L).
+    """
     walk, b_up, b_low = Steps.of(test, p_phi), test.b_up + excess, test.b_low + excess
     if cells_needed(walk, b_up, b_low) <= _CHEAP:
         law = exit_law(test, p_phi, excess, forced)
@@ -199,7 +242,7 @@ def expected_law(pair: Adjacent, bin_width: int, upto: float = 1e-9) -> Expected
     far = _beyond(test, p_phi, entries, far, float(edges[-1]))
     early, late = sorted((start_1, start_0), key=lambda start: start.value)
     integer = math.floor(late.value - late.error)
-    # a hair below the end: the staircase of the other member takes the same value there, up to rounding
+    # slightly below the end: the staircase of the other member takes the same value there, up to rounding
     points = np.append(edges, [late.value - 1e-6 - early.error - late.error, float(integer)])
     one, zero, same, method = _tails(setting, entries, points, far)
     whole = mechanism.quantile(0.0) == -math.inf
@@ -218,7 +261,7 @@ def expected_law(pair: Adjacent, bin_width: int, upto: float = 1e-9) -> Expected
 def _tails(
     setting: Setting, entries: tuple[int, ...], points: FloatArray, far: float
 ) -> tuple[Tails, Tails, NDArray[np.bool_], str]:
-    """``P(g_x(L) >= points)`` of both members, which points they reach at the same barrier, and the method."""
+    """Compute ``P(g_x(L) >= points)`` of both members, the points they reach at the same barrier, and the method."""
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     nowhere, lowest = np.zeros(points.size, np.bool_), _lowest(test, mechanism)
     if mechanism.atoms is not None:
@@ -245,7 +288,7 @@ def _tails(
 
 
 def _estimated(mechanism: Mechanism, excess: FloatArray, error: float, points: FloatArray, start: Exact) -> Tails:
-    """Tails with an estimate of their relative error; 1 where already the smallest L reaches the point."""
+    """Make tails with an estimate of their relative error. They are 1 where the smallest L reaches the point."""
     surely = points <= max(start.value - start.error, 1.0)
     value = np.where(points <= start.value, 1.0, mechanism.survival(excess))
     low, high = value * math.exp(-error), np.minimum(value * math.exp(error), 1.0)
@@ -253,14 +296,14 @@ def _estimated(mechanism: Mechanism, excess: FloatArray, error: float, points: F
 
 
 def _cells(test: Sprt, p_phi: float, excess: float) -> float:
-    """Of the law for one L; what is dear is left to Wald's identities, and a coin costs nothing."""
+    """Count the cells of the law for one L. Wald's identities replace an expensive law, and a coin costs nothing."""
     room = excess > test.no_room
     cells = cells_needed(Steps.of(test, p_phi), test.b_up + excess, test.b_low + excess) if room else 0.0
     return cells if cells <= BUDGET else 0.0
 
 
 def _require_early(setting: Setting, last: int) -> None:
-    """Without drift walks live to see a late entry, and have to be followed up to it for hundreds of L."""
+    """Refuse a late entry without drift: walks would have to be followed up to it for hundreds of L."""
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     walk, excess = Steps.of(test, p_phi), max(_lowest(test, mechanism), float(mechanism.quantile(1.0 - 1e-3)))
     b_up, b_low = test.b_up + excess, test.b_low + excess
@@ -271,12 +314,12 @@ def _require_early(setting: Setting, last: int) -> None:
 
 
 def _lowest(test: Sprt, mechanism: Mechanism) -> float:
-    """The smallest L that leaves room between the bounds; a hair above where a coin decides."""
+    """Return the smallest L that leaves room between the bounds. It is slightly above where a coin decides."""
     return max(float(mechanism.quantile(0.0)), test.least_room)
 
 
 def _beyond(test: Sprt, p_phi: float, entries: tuple[int, ...], far: float, edge: float) -> float:
-    """An L, at least `far`, for which the averages of both members are past the last edge: no bin is cut off."""
+    """Find an L, at least `far`, whose averages are past the last edge for both members: no bin is cut off."""
     for _ in range(60):
         if min(forced_moments(test, p_phi, far, dict.fromkeys(entries, bit))[0] for bit in (1, 0)) > edge:
             break
@@ -285,13 +328,13 @@ def _beyond(test: Sprt, p_phi: float, entries: tuple[int, ...], far: float, edge
 
 
 def _start(setting: Setting, entries: tuple[int, ...], bit: int) -> Exact:
-    """g_x at the smallest L."""
+    """Compute g_x at the smallest L."""
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     return _at(test, p_phi, entries, bit, float(mechanism.quantile(0.0)))
 
 
 def _at(test: Sprt, p_phi: float, entries: tuple[int, ...], bit: int, excess: float) -> Exact:
-    """g_x at an L: 1 where a coin decides, a whole number where samples are certain."""
+    """Compute g_x at an L: 1 where a coin decides, a whole number where samples are certain."""
     if excess <= test.no_room:
         return Exact(1.0, 0.0, "coin")
     walk = Steps.of(test, p_phi)
@@ -308,7 +351,7 @@ def _at(test: Sprt, p_phi: float, entries: tuple[int, ...], bit: int, excess: fl
 def _by_grid(
     setting: Setting, entries: tuple[int, ...], edges: FloatArray, far: float
 ) -> tuple[tuple[FloatArray, FloatArray], float]:
-    """The same by interpolation between the means at hundreds of L, and the relative error of tails this causes.
+    """Interpolate between the means at hundreds of L. Return the L and the relative error of tails this causes.
 
     The error stated is four times that of interpolating between every second L, found at the ones left out: an
     estimate, as the curve is a staircase between them.
@@ -329,13 +372,24 @@ def _by_grid(
 
 
 def _ratio(mechanism: Mechanism, excess: FloatArray, off: FloatArray) -> FloatArray:
-    """By what factor the survival function changes where L is off by this much."""
+    """Compute by what factor the survival function changes where L is off by this much."""
     above = np.maximum(mechanism.survival(excess + off), 1e-300)
     return np.maximum(mechanism.survival(excess), 1e-300) / above
 
 
 def output_sensitivity(pair: Adjacent) -> float:
-    """Return ``|E[o | L, x_n = 1] - E[o | L, x_n = 0]|``, the largest over a grid of L that starts at the smallest."""
+    """Compute ``|E[o | L, x_n = 1] - E[o | L, x_n = 0]|``, the largest over a grid of L that starts at the smallest.
+
+    Parameters
+    ----------
+    pair : Adjacent
+        The setting and the entries.
+
+    Returns
+    -------
+    float
+        The largest difference on the grid.
+    """
     setting, entries = pair.setting, pair.entries
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     shares = np.linspace(0.0, 0.95, 11)

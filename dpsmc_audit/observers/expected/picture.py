@@ -39,7 +39,23 @@ _CELLS = 1 << 21
 
 
 def bytes_needed(draws: int, bins: int) -> float:
-    """Sums of a batch, as integers and floating-point numbers, and the replicates of every bin with their quantiles."""
+    """Estimate the memory of a histogram.
+
+    It holds the sums of a batch, as integers and floating-point numbers, and the replicates of every bin with their
+    quantiles.
+
+    Parameters
+    ----------
+    draws : int
+        Draws of L.
+    bins : int
+        Bins of the averages.
+
+    Returns
+    -------
+    float
+        The memory in bytes.
+    """
     return (
         (2.0 * GROUPS + 4.0 * TOGETHER) * 8.0 * 2 * min(draws, BATCH) + 10.0 * 8.0 * REPLICATES * bins + 64.0 * _CELLS
     )
@@ -49,7 +65,7 @@ class Picture:
     """Counts of the draws so far by member and bin, and the same for every replicate of a bootstrap.
 
     A replicate draws both the groups of pairs and the draws of L anew (these within their batch), so that its
-    percentiles know of the finite number of either. Bins are [0, width), [width, 2 width), ...
+    percentiles reflect the finite number of both. Bins are [0, width), [width, 2 width), ...
     """
 
     def __init__(self, width: int, seed: int) -> None:
@@ -62,7 +78,13 @@ class Picture:
         self._parts: list[list[Counted]] = [[Counted.of(np.zeros(0, np.int64))] * PARTS for _ in range(2)]
 
     def add(self, sums: PairSums) -> None:
-        """With another batch; `start` is the average at the smallest L, for both members."""
+        """Add a batch of draws. `start` becomes the average at the smallest L so far, for both members.
+
+        Parameters
+        ----------
+        sums : PairSums
+            The sums of tau over all pairs, for each L of the batch.
+        """
         means = sums.means()
         self.start = np.minimum(self.start, means[:, 0])
         places = (means // self.width).astype(np.int64)
@@ -99,7 +121,7 @@ class Picture:
                     self.replicates[k, member] += np.bincount(place, weights, minlength=bins).astype(np.int64)
 
     def _add_parts(self, means: FloatArray) -> None:
-        """For the verdict on the drawn pairs: draws are sorted within a batch, the parts must not be."""
+        """Count outcomes by part, for the verdict on the drawn pairs. A batch is sorted, the parts must not be."""
         order = self._rng(7).permutation(means.shape[1])
         part = part_of(self.draws, order.size)
         for member, row in zip(self._parts, means, strict=True):
@@ -108,7 +130,22 @@ class Picture:
                 member[k] = joined([member[k], Counted.of(codes[part == k])])
 
     def histogram(self, law: ExpectedLaw, epsilon: float, confidence: float) -> Histogram:
-        """Shares, their ratio with its interval, and the check; without the empty bins."""
+        """Make the histogram: shares, their ratio with its interval, and the check. Empty bins are left out.
+
+        Parameters
+        ----------
+        law : ExpectedLaw
+            The exact laws, for the column `exact_log_ratio`.
+        epsilon : float
+            The claim.
+        confidence : float
+            The confidence of the intervals.
+
+        Returns
+        -------
+        Histogram
+            The bins.
+        """
         lo = self.width * np.arange(float(self.counts.shape[1]))
         p1, p0 = self.counts / self.draws
         ratio, tail = log_ratio(p1, p0), 0.5 * (1.0 - confidence)
@@ -122,11 +159,26 @@ class Picture:
         return Histogram(lo, lo + self.width, p1, p0, ratio, low, high, exact, outside).kept((p1 + p0) > 0)
 
     def given_pairs(self, epsilon: float, confidence: float, floor: float) -> Finding | None:
-        """The verdict on what the histogram shows: averages over the drawn pairs, with L as the only random number.
+        """Give the verdict on what the histogram shows.
 
+        It shows averages over the drawn pairs, with L as the only random number.
         For given sequences the draws of L are independent runs of a mechanism that releases that average (rounded
         down), so the bounds of `evidence.bounds` hold without any approximation. Both members meet the same L: each
         bound joins its two proportions by a union bound, which asks for no independence between them.
+
+        Parameters
+        ----------
+        epsilon : float
+            The claim.
+        confidence : float
+            The confidence of the bounds.
+        floor : float
+            The probability of the events for which the smallest detectable epsilon is reported.
+
+        Returns
+        -------
+        Finding or None
+            The verdict; None if there are too few draws.
         """
         if self.draws < FEWEST:
             return None
@@ -140,6 +192,7 @@ class Picture:
         return replace(found, witness=replace(found.witness, what=what))
 
     def saved(self) -> Saved:
+        """Return the counts by name, for a checkpoint."""
         names = ("batches", "draws", "unfinished", "steps")
         state: Saved = {name: getattr(self, name) for name in names}
         state |= {"counts": self.counts, "replicates": self.replicates, "start": self.start, "groups": self._groups}
@@ -149,6 +202,20 @@ class Picture:
         return state
 
     def restore(self, saved: Saved) -> None:
+        """Set the counts to those of a checkpoint.
+
+        Parameters
+        ----------
+        saved : dict
+            A state that `saved` returned.
+
+        Raises
+        ------
+        ValueError
+            If the counts do not add up to the draws.
+        KeyError
+            If a part is missing.
+        """
         batches, draws, unfinished, steps = (int(saved[name]) for name in ("batches", "draws", "unfinished", "steps"))
         counts, replicates, groups = (np.asarray(saved[name], np.int64) for name in ("counts", "replicates", "groups"))
         if not np.all(counts.sum(axis=1) == draws) or replicates.shape != (REPLICATES, *counts.shape):
@@ -161,17 +228,34 @@ class Picture:
 
 
 def _exact_ratio_on(law: ExpectedLaw, lo: FloatArray) -> FloatArray:
-    """Exact log ratios of the bins that begin at `lo`; nan beyond the exact law's last edge."""
+    """Compute the exact log ratios of the bins that begin at `lo`: nan beyond the exact law's last edge."""
     ratios = log_ratio(*law.probabilities())[:-1]
     place = np.searchsorted(law.edges, lo)
     return np.array([ratios[i] if i < ratios.size else math.nan for i in place])
 
 
 def outside_by_chance(law: ExpectedLaw, draws: int, epsilon: float, seed: int) -> float:
-    """How many bins whose exact ratio is inside, or on the line, this many draws of L are expected to put outside.
+    """Estimate how many bins this many draws of L put outside by chance.
 
-    Both members meet the same draws, so most of a bin's draws are in it for both: its counts are C + A and C + B with
-    independent Poisson C, A, B, whose means the exact laws give. The finite number of pairs moves both alike.
+    Only bins count whose exact ratio is inside, or on the line. Both members meet the same draws, so most of a bin's
+    draws are in it for both: its counts are C + A and C + B with independent Poisson C, A, B, whose means the exact
+    laws give. The finite number of pairs moves both members by the same amount.
+
+    Parameters
+    ----------
+    law : ExpectedLaw
+        The exact laws.
+    draws : int
+        Draws of L.
+    epsilon : float
+        The claim.
+    seed : int
+        The seed of the simulation.
+
+    Returns
+    -------
+    float
+        The mean number of bins over `SIMULATED` simulations.
     """
     p1, p0 = law.probabilities()
     above, below = np.minimum(law.tail_1, law.tail_0), np.maximum(law.tail_1, law.tail_0)

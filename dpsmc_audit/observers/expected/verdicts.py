@@ -60,7 +60,18 @@ class Histogram:
     outside: NDArray[np.bool_]
 
     def kept(self, keep: NDArray[np.bool_]) -> Histogram:
-        """Only these bins."""
+        """Keep some bins.
+
+        Parameters
+        ----------
+        keep : ndarray of bool
+            Which bins are kept.
+
+        Returns
+        -------
+        Histogram
+            These bins.
+        """
         return replace(self, **{column.name: getattr(self, column.name)[keep] for column in fields(self)})
 
 
@@ -68,7 +79,18 @@ class Histogram:
 
 
 def log_ratio(p1: FloatArray, p0: FloatArray) -> FloatArray:
-    """``ln(p1 / p0)``: infinite where one is 0, nan where both are."""
+    """Compute ``ln(p1 / p0)``.
+
+    Parameters
+    ----------
+    p1, p0 : ndarray
+        Probabilities.
+
+    Returns
+    -------
+    ndarray
+        The log ratios: infinite where one probability is 0, nan where both are.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.log(p1) - np.log(p0)
 
@@ -76,7 +98,7 @@ def log_ratio(p1: FloatArray, p0: FloatArray) -> FloatArray:
 def delta_ends(
     one: tuple[FloatArray, FloatArray], zero: tuple[FloatArray, FloatArray], epsilon: float
 ) -> tuple[float, float]:
-    """A delta that (epsilon, delta) cannot do without on unions of these outcomes, and one that is surely enough.
+    """Bound the delta that (epsilon, delta) needs on unions of these outcomes, from below and from above.
 
     Both are for the worse of the two directions.
 
@@ -105,7 +127,19 @@ def delta_ends(
 
 
 def surest_event(one: tuple[FloatArray, FloatArray], zero: tuple[FloatArray, FloatArray], epsilon: float) -> Event:
-    """The outcomes that surely break the claim, in the direction that needs more delta (see `delta_ends`).
+    """Collect the outcomes that surely break the claim, in the direction that needs more delta (see `delta_ends`).
+
+    Parameters
+    ----------
+    one, zero : tuple of two arrays
+        The lower and the upper ends of the probability of each outcome, for x = 1 and for x = 0.
+    epsilon : float
+        The claim.
+
+    Returns
+    -------
+    Event
+        The outcomes. Its probabilities are the middles between the ends.
 
     Examples
     --------
@@ -126,11 +160,24 @@ def surest_event(one: tuple[FloatArray, FloatArray], zero: tuple[FloatArray, Flo
 
 
 def exact_verdict(law: ExpectedLaw, epsilon: float) -> Finding:
-    """From the exact laws; a support gap counts if it holds an integer, as the definition's events are of integers.
+    """Give the verdict of the exact laws.
 
-    Bins are compared with the claim at their ends: `violated` takes one bin that is outside wherever in its enclosure
-    it is, `certified` takes all of them inside. Calibrated two-sided noise has bins exactly on the line, where ends
-    cannot tell; they are inside because both laws are the same noise, shifted (`ExpectedLaw.hidden`).
+    A support gap counts if it holds an integer, as the definition's events are of integers. Bins are compared with the
+    claim at their ends: `violated` takes one bin that is outside wherever in its enclosure it is, `certified` takes
+    all of them inside. Calibrated two-sided noise has bins exactly on the line, where the ends cannot decide; they are
+    inside because both laws are the same noise, shifted (`ExpectedLaw.hidden`).
+
+    Parameters
+    ----------
+    law : ExpectedLaw
+        The laws of the averages.
+    epsilon : float
+        The claim.
+
+    Returns
+    -------
+    Finding
+        The verdict, its bounds and its witness.
     """
     p1, p0 = law.probabilities()
     low, high = law.log_ratio_ends()
@@ -156,12 +203,37 @@ def exact_verdict(law: ExpectedLaw, epsilon: float) -> Finding:
 
 
 def average_range(low: float, high: float) -> Ranges:
-    """The event that the average termination time lies in ``[low, high)``."""
+    """Make the event that the average termination time lies in ``[low, high)``.
+
+    Parameters
+    ----------
+    low, high : float
+        The ends. They may be infinite.
+
+    Returns
+    -------
+    Ranges
+        The event.
+    """
     return Ranges((Share(((low, high),)),), "average")
 
 
 def exact_histogram(law: ExpectedLaw, epsilon: float) -> Histogram:
-    """All bins that hold anything; outside means beyond the tolerance wherever in its enclosure the ratio is."""
+    """Make the histogram of the exact laws.
+
+    Parameters
+    ----------
+    law : ExpectedLaw
+        The laws of the averages.
+    epsilon : float
+        The claim.
+
+    Returns
+    -------
+    Histogram
+        All bins that hold more than 1e-12 or are outside. A bin is outside if its ratio is beyond the tolerance
+        wherever in its enclosure it is.
+    """
     p1, p0 = law.probabilities()
     ratio, (low, high) = log_ratio(p1, p0), law.log_ratio_ends()
     outside = np.maximum(low, -high) > epsilon
@@ -183,7 +255,7 @@ class _Differences:
     steps: int
 
     def mean_and_error(self, early: int) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard error for each L."""
+        """Compute mean and standard error for each L."""
         n = self.pairs
         means = [total / n for total in self.sums[early]]
         both = zip(self.sums[early], self.squares[early], strict=True)
@@ -200,7 +272,7 @@ def _differences(
     first: int,
     count: int,
 ) -> _Differences:
-    """Of pairs first, ..., first + count - 1, wherever this is called."""
+    """Compute the sums of pairs first, ..., first + count - 1. The result does not depend on the process."""
     tau = pair_times(pair, excess, first, count, sampling, bits=bits, shift=shift)
     each = [tau[:, 1 - early, :1] - tau[:, early, :] for early in (0, 1)]
     sums = [found.sum(axis=0).tolist() for found in each]
@@ -209,7 +281,7 @@ def _differences(
 
 
 class _TotalDifferences:
-    """Blocks of pairs added up."""
+    """Sums over blocks of pairs."""
 
     def __init__(self, candidates: int) -> None:
         self.total = _Differences(0, [[0] * candidates] * 2, [[0] * candidates] * 2, 0)
@@ -247,14 +319,34 @@ def support_gap_evidence(
     bits: tuple[int, int] = (1, 0),
     shift: int = 0,
 ) -> tuple[Finding, int]:
-    """Is there an L* > 0 at which one member's average is a whole sample below the other's at the smallest L?
+    """Test whether one member's average at some L* > 0 is a whole sample below the other's at the smallest L.
 
     On one half of the pairs the member and L* are chosen; on the other half Student's lower bound for the mean of the
     paired differences is taken, once, at the stated confidence. A difference of 1 leaves room for an integer between
     the two averages; the event "below it" then has probability at least P(L <= L*) for one member, 0 for the other.
     P(verdict is violated although no such L* exists) <= 1 - confidence, up to the normal approximation of a mean: an
-    approximation that sequences too rare to be in the sample can upset, so that fewer than 200 pairs give no verdict.
-    Beside it: how many samples were drawn.
+    approximation that sequences too rare to be in the sample can upset, so fewer than 200 pairs
+    never give the verdict `violated`.
+
+    Parameters
+    ----------
+    pair : Adjacent
+        The setting and the entries.
+    pairs : int
+        Pairs of sequences that are drawn.
+    sampling : Sampling
+        How they are drawn.
+    confidence : float
+        The confidence of the verdict.
+    bits : tuple of int
+        The value of the entries in both members.
+    shift : int
+        If it is not 0, the members are independent sequences; with equal `bits` they then follow the same law.
+
+    Returns
+    -------
+    tuple of Finding and int
+        The verdict, and how many samples were drawn.
     """
     test, mechanism, execution = pair.setting.test, pair.setting.mechanism, sampling.execution
     lowest = max(float(mechanism.quantile(0.0)), test.no_room)
@@ -272,7 +364,7 @@ def support_gap_evidence(
 
 
 def _gap_verdict(choice: _Differences, judged: _Differences, mass: FloatArray, level: float) -> Finding:
-    """Choose on the one half, judge on the other."""
+    """Choose the member and L* on one half of the pairs, judge on the other."""
     best: tuple[float, int, int] | None = None
     for early in (0, 1):
         mean, error = choice.mean_and_error(early)

@@ -48,6 +48,20 @@ class OutcomeHistogram:
 
     @classmethod
     def of(cls, law: InformedLaw, epsilon: float) -> OutcomeHistogram:
+        """List the outcomes of a law, each with the check of its ratio.
+
+        Parameters
+        ----------
+        law : InformedLaw
+            The laws of both members.
+        epsilon : float
+            The claim. An outcome is outside if its ratio surely exceeds it.
+
+        Returns
+        -------
+        OutcomeHistogram
+            A row for each outcome.
+        """
         shown, times = law.ends.kept(law.ends.shown), factor(epsilon)
         outside = (shown.low_1 > times * shown.high_0) | (shown.low_0 > times * shown.high_1)
         return cls(law.tau, _DECISIONS[law.decision], law.p1, law.p0, log_ratio(law.p1, law.p0), outside)
@@ -60,7 +74,8 @@ class InformedAudit(PairAudit):
     Parameters
     ----------
     law : InformedLaw
-        Of the given sequence, or of the drawn one that is told apart best; the histogram is of the same.
+        Of the given sequence, or of the drawn one whose members are easiest to distinguish; the histogram is of
+        the same.
     shown, worst : str
         Which sequence the histogram is of, and which one the verdict is on.
     averages : InformedAverage, optional
@@ -114,9 +129,22 @@ def _with_interval(name: str, value: BoundedMean) -> dict[str, Any]:
 
 
 def informed_verdict(law: InformedLaw, epsilon: float) -> Finding:
-    """Of one sequence, exactly: any outcome whose ratio surely exceeds the claim is a violation.
+    """Give the verdict on one sequence, exactly.
 
-    What runs on after the last sample might still violate it: the claim is certified if nothing does.
+    The claim is violated if the ratio of an outcome surely exceeds it. It is certified if no ratio can exceed it and no
+    run goes on after the last sample: such a run might still violate it.
+
+    Parameters
+    ----------
+    law : InformedLaw
+        The laws of both members.
+    epsilon : float
+        The claim.
+
+    Returns
+    -------
+    Finding
+        The verdict, its bounds and its witness.
     """
     ends = law.ends
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -133,12 +161,24 @@ def informed_verdict(law: InformedLaw, epsilon: float) -> Finding:
 
 
 def best_outcome(law: InformedLaw, floor: float) -> Event | None:
-    """The event of this probability or more with the largest ratio: outcomes in the order of their ratio.
+    """Find the event of at least this probability with the largest ratio, from outcomes in the order of their ratio.
 
     Of outcomes with the same ratio but for rounding, so many of the most probable are taken that one is enough for the
     rest, and of those the least probable: the event is no larger than it must be. An outcome that is impossible for one
     member counts as that, whatever rounding makes of its probability; outcomes so rare that rounding decides their
     ratio come last.
+
+    Parameters
+    ----------
+    law : InformedLaw
+        The laws of both members.
+    floor : float
+        The smallest probability of the event for the likelier member.
+
+    Returns
+    -------
+    Event or None
+        The event; None if the outcomes do not add up to `floor`.
     """
     found, (only_1, only_0) = [], law.reveals
     p1, p0 = np.where(only_0, 0.0, law.p1), np.where(only_1, 0.0, law.p0)
@@ -151,7 +191,7 @@ def best_outcome(law: InformedLaw, floor: float) -> Event | None:
 
 
 def _just_enough(p: FloatArray, groups: NDArray[np.int64], wanted: float) -> NDArray[np.int64] | None:
-    """Outcomes of this probability together: all of the first groups, and as little as possible of the next one."""
+    """Choose outcomes of this probability together: all of the first groups, as little as possible of the next one."""
     mass = np.cumsum(np.bincount(groups, p))
     last = int(np.searchsorted(mass, wanted))
     if last == mass.size:
@@ -197,7 +237,28 @@ class Informed(Resolution):
         return self.sequences
 
     def audit(self, pair: Adjacent, claim: Claim, sampling: Sampling) -> InformedAudit:
-        """Audit standard differential privacy."""
+        """Audit standard differential privacy.
+
+        Parameters
+        ----------
+        pair : Adjacent
+            The setting and the entries.
+        claim : Claim
+            The claim, the engine and the confidence.
+        sampling : Sampling
+            How sequences are drawn, if none is given.
+
+        Returns
+        -------
+        InformedAudit
+            The result.
+
+        Raises
+        ------
+        ParameterError
+            If the given sequence cannot be used, if the engine is exact and no sequence is given, if drawn sequences
+            would be too long, or if a field of the observer is impossible.
+        """
         grid, started, averages, made = self.grid(claim.epsilon), time.perf_counter(), None, None
         test, mechanism, entries = pair.setting.test, pair.setting.mechanism, pair.entries
         if self.sequence is not None:
@@ -234,7 +295,7 @@ class Informed(Resolution):
 
 
 def _oscillating(pair: Adjacent) -> InformedLaw | None:
-    """The law of the sequence made to be the worst, if that is not too long."""
+    """Compute the law of the sequence made to be the worst, if that is not too long."""
     test, mechanism = pair.setting.test, pair.setting.mechanism
     try:
         bits = oscillating_sequence(test, mechanism, pair.entries, longest=5_000_000)

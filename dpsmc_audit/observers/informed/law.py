@@ -48,7 +48,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 RUNNING = -1
-"""The decision of a run that has not ended with the last sample looked at."""
+"""The decision of a run that has not ended with the last sample that was read."""
 
 _TAIL = 1e-12
 """Records are followed until less than this probability runs on; ratios of outcomes below it say nothing."""
@@ -71,8 +71,8 @@ _CAPPED = 1e-9
 class InformedLaw:
     """Probabilities of every outcome (tau, decision) of two adjacent sequences: `p1` with ones at the entries, `p0`.
 
-    `decision` is 1 (H_null), 0 (H_alt) or -1: still running after `tau` samples, the last that were looked at.
-    Outcomes that neither sequence can have are left out. `samples` were looked at in either sequence.
+    `decision` is 1 (H_null), 0 (H_alt) or -1: still running after `tau` samples, the last that were read.
+    Outcomes that neither sequence can have are left out. `samples` were read in each sequence.
     """
 
     tau: IntArray
@@ -84,7 +84,7 @@ class InformedLaw:
 
     @cached_property
     def ends(self) -> Ends:
-        """What the probabilities surely lie between: records are rounded, and so is the survival function."""
+        """The ends between which the probabilities surely lie: records and the survival function are rounded."""
         return self._ends()
 
     @property
@@ -112,7 +112,7 @@ class InformedLaw:
 
     @cached_property
     def total_variation(self) -> float:
-        """How much better than by guessing an observer can tell the two sequences apart."""
+        """By how much better than by guessing an observer can distinguish the two sequences."""
         return total_variation(self.p1, self.p0)
 
     @cached_property
@@ -123,19 +123,42 @@ class InformedLaw:
 
     @property
     def running(self) -> tuple[float, float]:
-        """P(still running after the last sample looked at), for ones and for zeros."""
+        """P(still running after the last sample that was read), for ones and for zeros."""
         last = self.decision == RUNNING
         return float(self.p1[last].sum()), float(self.p0[last].sum())
 
     def profile(self, epsilons: FloatArray) -> Profile:
-        """The delta that the informed observer of this pair needs, for every epsilon and in both directions."""
+        """Compute the delta that the informed observer of this pair needs, for every epsilon and in both directions.
+
+        Parameters
+        ----------
+        epsilons : ndarray
+            The grid.
+
+        Returns
+        -------
+        Profile
+            The privacy profile.
+        """
         return privacy_profile(self.p1, self.p0, epsilons)
 
 
 def lowest_record(test: Sprt, mechanism: Mechanism) -> float:
-    """Records up to here stop no run: L is larger, or so small that the coin decides.
+    """Return the excess up to which records stop no run: L is larger, or so small that the coin decides.
 
     A walk whose excess equals L stops, so that with a smallest possible L a record equal to it counts.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    mechanism : Mechanism
+        The law of L.
+
+    Returns
+    -------
+    float
+        The excess. Only records above it matter.
 
     Examples
     --------
@@ -147,7 +170,26 @@ def lowest_record(test: Sprt, mechanism: Mechanism) -> float:
 
 
 def informed_law(test: Sprt, mechanism: Mechanism, one: Records, zero: Records) -> InformedLaw:
-    """The laws of (tau, decision) of two sequences with these records (above `lowest_record`), outcome by outcome.
+    """Compute the laws of (tau, decision) of two sequences from their records, outcome by outcome.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    mechanism : Mechanism
+        The law of L.
+    one, zero : Records
+        The records above `lowest_record` with ones and with zeros at the entries.
+
+    Returns
+    -------
+    InformedLaw
+        The probabilities of the outcomes.
+
+    Raises
+    ------
+    ParameterError
+        If the records are of different numbers of samples.
 
     Examples
     --------
@@ -180,7 +222,28 @@ def informed_law(test: Sprt, mechanism: Mechanism, one: Records, zero: Records) 
 
 
 def given_sequence(test: Sprt, mechanism: Mechanism, bits: NDArray[np.integer], entries: Sequence[int]) -> InformedLaw:
-    """The laws of a given sequence of samples with its entries (counted from 1) set to 1 and set to 0.
+    """Compute the laws of a given sequence of samples with its entries set to 1 and set to 0.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    mechanism : Mechanism
+        The law of L.
+    bits : ndarray
+        The samples.
+    entries : sequence of int
+        The samples that differ, counted from 1.
+
+    Returns
+    -------
+    InformedLaw
+        The probabilities of the outcomes.
+
+    Raises
+    ------
+    ParameterError
+        If an entry lies beyond the sequence, or if the entries are impossible.
 
     Examples
     --------
@@ -204,7 +267,20 @@ def given_sequence(test: Sprt, mechanism: Mechanism, bits: NDArray[np.integer], 
 
 
 def samples_to_the_end(setting: Setting, max_steps: int) -> float:
-    """About how many samples of a sequence are looked at until nearly every L has stopped."""
+    """Estimate how many samples of a sequence are needed until nearly every L has stopped.
+
+    Parameters
+    ----------
+    setting : Setting
+        The test with its noise, and the system.
+    max_steps : int
+        The largest number of samples.
+
+    Returns
+    -------
+    float
+        The number of samples, by Wald's approximation. It is at least 1 and at most `max_steps`.
+    """
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     top = max(float(mechanism.quantile(1.0 - _TAIL)), 0.0)
     return max(min(test.wald(p_phi, top).samples, float(max_steps)), 1.0)
@@ -245,7 +321,7 @@ def draw_pair(pair: Adjacent, path: int, sampling: Sampling = USUAL) -> Informed
     members = [member(bit, top, sampling.max_steps) for bit in (1, 0)]
     longest = max(records.samples for records in members)
     for bit, records in zip((1, 0), members, strict=True):
-        if records.samples < longest:  # both are looked at equally long: what one sees beyond is possible for both
+        if records.samples < longest:  # read both equally far: what one sees beyond is possible for both
             members[1 - bit] = member(bit, math.inf, longest)
     return informed_law(test, mechanism, *members)
 
@@ -284,7 +360,7 @@ class _Several:
 
 
 def _several(pair: Adjacent, epsilons: FloatArray, sampling: Sampling, first: int, count: int) -> _Several:
-    """Sequences first, ..., first + count - 1, wherever this is called."""
+    """Compute sequences first, ..., first + count - 1. The result does not depend on the process."""
     laws = [draw_pair(pair, path, sampling) for path in range(first, first + count)]
     profiles = [law.profile(epsilons) for law in laws]
     return _Several(
@@ -296,7 +372,7 @@ def _several(pair: Adjacent, epsilons: FloatArray, sampling: Sampling, first: in
 
 
 class _Averages:
-    """Sequences added up one by one, in their order: sums of floating-point numbers depend on it."""
+    """Sums over sequences, added one by one in their order: sums of floating-point numbers depend on it."""
 
     def __init__(self, sequences: int, epsilons: int) -> None:
         self.numbers, self.deltas = np.empty((sequences, 3)), np.zeros((2, epsilons))
@@ -362,7 +438,7 @@ def average(
     found, size = _Averages(sequences, epsilons.size), sampling.execution.size(BLOCK)
     work = partial(_several, pair, epsilons, sampling.alone())
     accumulate(work, lambda done: cut(sequences, size, done), found, sampling.execution, "sequences")
-    path = best_of(found.numbers[:, 2])  # the first of those that are told apart equally well
+    path = best_of(found.numbers[:, 2])  # the first of those that are equally easy to distinguish
     worst = draw_pair(pair, path, sampling)
     ones, zeros, apart = (bounded_mean(np.clip(row, 0.0, 1.0), confidence) for row in found.numbers.T)
     profile = Profile(epsilons, *found.deltas / sequences)

@@ -34,29 +34,80 @@ class Ends:
     running: NDArray[np.bool_]
 
     def kept(self, keep: NDArray[np.bool_]) -> Ends:
-        """Only these outcomes."""
+        """Keep some outcomes.
+
+        Parameters
+        ----------
+        keep : ndarray of bool
+            Which outcomes are kept.
+
+        Returns
+        -------
+        Ends
+            These outcomes.
+        """
         return Ends(*(getattr(self, column.name)[keep] for column in fields(self)))
 
     @property
     def one(self) -> tuple[FloatArray, FloatArray]:
+        """The lower and the upper ends for ones at the entries."""
         return self.low_1, self.high_1
 
     @property
     def zero(self) -> tuple[FloatArray, FloatArray]:
+        """The lower and the upper ends for zeros at the entries."""
         return self.low_0, self.high_0
 
 
 def running_key(records: Records) -> int:
+    """Return the key of runs that have not ended. It is larger than all others.
+
+    Parameters
+    ----------
+    records : Records
+        The records of the sequence.
+
+    Returns
+    -------
+    int
+        The key.
+    """
     return 2 * max(records.samples, 1) + 2
 
 
 def keys_of(records: Records) -> IntArray:
-    """``2 tau + decision`` of every record; still running, beyond all others; and a coin's."""
+    """Number the outcomes of a sequence: ``2 tau + decision``.
+
+    Parameters
+    ----------
+    records : Records
+        The records of the sequence.
+
+    Returns
+    -------
+    ndarray
+        The keys of all records, then that of runs that have not ended, then the two of the coin (H_alt and H_null).
+    """
     return np.concatenate([2 * records.times + records.decision, [running_key(records), 2, 3]]).astype(np.int64)
 
 
 def masses(test: Sprt, mechanism: Mechanism, records: Records) -> FloatArray:
-    """Their probabilities."""
+    """Compute the probabilities of the outcomes of `keys_of`.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    mechanism : Mechanism
+        The law of L.
+    records : Records
+        The records of the sequence.
+
+    Returns
+    -------
+    ndarray
+        The probabilities, in the order of the keys.
+    """
     room = float(mechanism.survival(test.no_room))
     alive = np.minimum(mechanism.survival(records.excess), room)
     coin = 0.5 * (1.0 - room)
@@ -64,10 +115,24 @@ def masses(test: Sprt, mechanism: Mechanism, records: Records) -> FloatArray:
 
 
 def mass_ends(test: Sprt, mechanism: Mechanism, records: Records) -> tuple[FloatArray, FloatArray]:
-    """Two numbers each of these probabilities surely lies between.
+    """Compute two numbers that each probability of `masses` surely lies between.
 
     A record is a sum of rounded steps less a bound; survival functions are known to a part in 10^13 (`scipy`'s are
     taken to be to one in 10^12, and to 10^-15).
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    mechanism : Mechanism
+        The law of L.
+    records : Records
+        The records of the sequence.
+
+    Returns
+    -------
+    tuple of ndarray
+        The lower and the upper ends, in the order of the keys.
     """
     relative, absolute = SURVIVAL_ERROR[isinstance(mechanism, Law)]
     off = 2.0**-51 * (records.times * test.step_sum + max(test.b_up, test.b_low) + np.abs(records.excess))

@@ -20,7 +20,21 @@ Bits = NDArray[np.int8]
 
 
 def read_sequence(path: str | Path, entries: Sequence[int]) -> Bits:
-    """Samples from a text file of 0s and 1s: one per line, or several with or without blanks and commas between them.
+    """Read samples from a text file of 0s and 1s.
+
+    A line holds one sample, or several with or without blanks and commas between them.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    entries : sequence of int
+        The samples that differ, counted from 1. The file must hold them.
+
+    Returns
+    -------
+    ndarray of int8
+        The samples.
 
     Raises
     ------
@@ -48,7 +62,7 @@ def read_sequence(path: str | Path, entries: Sequence[int]) -> Bits:
 
 
 class _Oscillation:
-    """A sequence in the making: how many samples and ones there are, and the records of both members.
+    """A sequence under construction: how many samples and ones there are, and the records of both members.
 
     Positions are computed afresh from the counts, as everywhere in the suite, so that records agree to the last bit.
     """
@@ -59,7 +73,7 @@ class _Oscillation:
         self.steps = self.ones = self.forced = 0
 
     def walk(self, member: int, bit: int = 0, count: int = 0) -> float:
-        """Where a member is after `count` more samples equal to `bit`; member 1 has ones at the entries."""
+        """Compute where a member is after `count` more samples equal to `bit`. Member 1 has ones at the entries."""
         steps, ones = self.steps + count, self.ones + bit * count + member * self.forced
         return ones * self.test.s_plus - (steps - ones) * self.test.s_minus
 
@@ -68,7 +82,7 @@ class _Oscillation:
         return max(walk - self.test.b_up, -walk - self.test.b_low)
 
     def append(self, bit: int, count: int = 1, *, entry: bool = False) -> None:
-        """More samples of one kind; an entry is 0 here, and counts as 1 for member 1."""
+        """Add samples of one kind. An entry is 0 here, and counts as 1 for member 1."""
         self.bits.append(np.full(count, bit, np.int8))
         self.steps, self.ones, self.forced = self.steps + count, self.ones + bit * count, self.forced + entry
         self.records = [max(self.records[member], self.excess(member)) for member in (0, 1)]
@@ -107,7 +121,7 @@ def oscillating_sequence(
     coverage: float = 0.999,
     longest: int = 10**7,
 ) -> Bits:
-    """A sequence whose every outcome tells what the entries are, whatever the law of L; its own entries are 0.
+    """Make a sequence on which every outcome reveals the entries, whatever the law of L. Its own entries are 0.
 
     Let ``c = s_plus + s_minus``: with one entry the walk of member 1 (ones at the entries) stays c above that of member
     0. The sequence goes up until member 0 is about to set a record. Member 1 sets records on the way, until its record
@@ -120,10 +134,27 @@ def oscillating_sequence(
 
     Parameters
     ----------
+    test : Sprt
+        The test.
+    mechanism : Mechanism
+        The law of L.
+    entries : sequence of int
+        The samples that differ, counted from 1.
     coverage : float
         The sequence ends when runs on it have stopped with this probability.
     longest : int
         More samples than this are an error; their number grows as the square of ``ln(1 - coverage) / epsilon``.
+
+    Returns
+    -------
+    ndarray of int8
+        The samples.
+
+    Raises
+    ------
+    ParameterError
+        If `coverage` is not in (0, 1), if the entries are impossible, or if the sequence needs more than `longest`
+        samples.
 
     Examples
     --------

@@ -111,10 +111,24 @@ class MarginalAudit(PairAudit):
 
 
 def exact_verdict(law: MarginalLaw, epsilon: float, floor: float) -> Finding:
-    """From the exact laws; numerical errors are taken off every bound, and nothing else is.
+    """Give the verdict of the exact laws. Numerical errors are taken off every bound, and nothing else is.
 
     `epsilon_lower` is over tails of probability `floor` and more: the earliest tau are possible with x_n = 1 only, so
     without a floor it would be infinite and say little.
+
+    Parameters
+    ----------
+    law : MarginalLaw
+        The exact laws.
+    epsilon : float
+        The claim.
+    floor : float
+        The smallest probability of the tails.
+
+    Returns
+    -------
+    Finding
+        The verdict, its bounds and its witness.
     """
     best = law.best(floor)
     bound, tail = _surely(best, epsilon, _tail_error(law))
@@ -132,7 +146,7 @@ def exact_verdict(law: MarginalLaw, epsilon: float, floor: float) -> Finding:
 
 
 def _off(law: MarginalLaw, epsilon: float) -> float:
-    """By how much a sum of ``P_1 - e^epsilon P_0`` over outcomes may be off.
+    """Bound by how much a sum of ``P_1 - e^epsilon P_0`` over outcomes may be off.
 
     The error of both laws, and rounding: of a product and a difference for each outcome, and of the sum.
     """
@@ -140,17 +154,17 @@ def _off(law: MarginalLaw, epsilon: float) -> float:
 
 
 def _tail_error(law: MarginalLaw) -> float:
-    """Of the probability of a tail: that of the law, and of adding up its outcomes one by one."""
+    """Bound the error of the probability of a tail: that of the law, and of adding up its outcomes one by one."""
     return law.error + _UNIT * int(law.p1.shape[1])
 
 
 def _bin_error(law: MarginalLaw) -> float:
-    """Of the probability of a bin with a decision: the difference of two tails, whose outcomes are added up."""
+    """Bound the error of the probability of a bin with a decision: a difference of two tails of added outcomes."""
     return min(law.scatter, 4.0 * law.error) + 2.0 * _UNIT * int(law.p1.shape[1])
 
 
 def _in_one_bin(law: MarginalLaw, epsilon: float) -> float:
-    """The delta that some interval of tau with a decision surely needs: no bin is outside without it."""
+    """Compute the delta that some interval of tau with a decision surely needs: no bin is outside without it."""
     times, most = factor(epsilon), 0.0
     for p, q in ((law.p1, law.p0), (law.p0, law.p1)):
         excess = np.cumsum(np.pad(p - times * q, ((0, 0), (1, 0))), axis=1)
@@ -159,7 +173,7 @@ def _in_one_bin(law: MarginalLaw, epsilon: float) -> float:
 
 
 def _surely(event: Event | None, epsilon: float, error: float) -> tuple[float, float]:
-    """What one event says of epsilon and of delta when both its probabilities are off by as much as they may be."""
+    """Bound epsilon and delta by one event whose probabilities are off by as much as they may be."""
     if event is None:
         return 0.0, 0.0
     likely, other = max(event.p1, event.p0) - error, min(event.p1, event.p0) + error
@@ -170,20 +184,47 @@ def _surely(event: Event | None, epsilon: float, error: float) -> tuple[float, f
 
 
 def auto_width(p1: FloatArray, p0: FloatArray) -> int:
-    """A width with which about eighty bins hold all but one part in 10^3 of the termination times."""
+    """Choose a width with which about eighty bins hold all but one part in 10^3 of the termination times.
+
+    Parameters
+    ----------
+    p1, p0 : ndarray
+        The laws of both members, ``[side][tau - 1]``.
+
+    Returns
+    -------
+    int
+        The width, at least 1.
+    """
     stopped = np.cumsum(p1.sum(axis=0) + p0.sum(axis=0)) / 2.0
     low, high = (int(np.searchsorted(stopped, u)) for u in (1e-4, min(0.999, float(stopped[-1]))))
     return max(1, round((high - low) / 80.0))
 
 
 def _without_traces(law: MarginalLaw, width: int) -> tuple[FloatArray, FloatArray]:
-    """Probabilities of the bins, those that rounding made 0."""
+    """Compute the probabilities of the bins. Those that rounding made become 0."""
     one, zero = (np.where(p > _TRACE, p, 0.0) for p in law.binned(width))
     return one, zero
 
 
 def exact_histogram(law: MarginalLaw, width: int, epsilon: float) -> JointHistogram:
-    """All bins that hold anything; outside means beyond the tolerance, numerical error taken off."""
+    """Make the histogram of the exact laws.
+
+    Parameters
+    ----------
+    law : MarginalLaw
+        The exact laws.
+    width : int
+        The width of the bins of tau.
+    epsilon : float
+        The claim.
+
+    Returns
+    -------
+    JointHistogram
+        All bins that hold more than 1e-12. A bin is outside if its ratio is beyond the tolerance after the numerical
+        error is taken off.
+    """
     p1, p0 = _without_traces(law, width)
     ratio, off = log_ratio(p1, p0), _bin_error(law)
     lows, highs = (np.maximum(np.array([p1, p0]) + sign * off, 0.0) for sign in (-1.0, 1.0))
@@ -194,7 +235,7 @@ def exact_histogram(law: MarginalLaw, width: int, epsilon: float) -> JointHistog
 
 
 def _joined(width: int, p1: FloatArray, p0: FloatArray, *columns: Any) -> JointHistogram:
-    """Rows of (decision, bin), without the empty ones."""
+    """Make rows of (decision, bin), without the empty ones."""
     *arrays, least = columns
     bins = np.arange(float(p1.shape[1]))
     decision = np.repeat(np.array([NAMES[side] for side in SIDES]), bins.size)
@@ -215,7 +256,30 @@ def sampled_histogram(
     epsilon: float,
     confidence: float,
 ) -> JointHistogram:
-    """Shares of the runs by bin and decision; intervals of the ratio from Clopper-Pearson ends of both shares."""
+    """Make the histogram of runs: shares by bin and decision. Empty bins are left out.
+
+    Intervals of the ratio come from the Clopper-Pearson ends of both shares.
+
+    Parameters
+    ----------
+    counts : Counts
+        The outcomes of the runs.
+    law : MarginalLaw or None
+        The exact laws, for the column `exact_log_ratio`. None if they are not known.
+    smooth : SmoothedLaw
+        The estimates of the columns `smooth_*`.
+    width : int
+        The width of the bins of tau.
+    epsilon : float
+        The claim. A bin is outside if the ratio of its shares is beyond it.
+    confidence : float
+        The confidence of the intervals of the ratio.
+
+    Returns
+    -------
+    JointHistogram
+        The bins.
+    """
     found = counts.law()
     p1, p0 = found.binned(width)
     bins = p1.shape[1]
@@ -290,7 +354,28 @@ class Marginal(Resolution):
         return self.runs
 
     def audit(self, pair: Adjacent, claim: Claim, sampling: Sampling) -> MarginalAudit:
-        """Audit the claim that one released (tau, o) is `epsilon`-private."""
+        """Audit the claim that one released (tau, o) is `epsilon`-private.
+
+        Parameters
+        ----------
+        pair : Adjacent
+            The setting and the entries.
+        claim : Claim
+            The claim, the engine and the confidence.
+        sampling : Sampling
+            How runs are drawn. The exact engine does not draw.
+
+        Returns
+        -------
+        MarginalAudit
+            The result.
+
+        Raises
+        ------
+        ParameterError
+            If a field of the observer is impossible, or if the engine is exact and the exact laws are too expensive to
+            compute.
+        """
         grid, width = self.grid(claim.epsilon), self.bin_width
         require(width is None or width >= 1, f"bin_width must be at least 1, got {width}")
         require(self.runs >= FEWEST, f"runs must be at least {FEWEST}, got {self.runs}")
@@ -334,7 +419,7 @@ class Marginal(Resolution):
         )
 
     def _counted(self, pair: Adjacent, claim: Claim, sampling: Sampling) -> tuple[Counts, Finding]:
-        """The runs, and what they say of the claim."""
+        """Draw the runs and give the verdict."""
         from dpsmc_audit.evidence.anytime import Anytime
 
         if self.method == "anytime":
@@ -347,7 +432,7 @@ class Marginal(Resolution):
 
 
 def _of_the_test(finding: Finding) -> Finding:
-    """Decisions have names here: o = 1 is H_null."""
+    """Give the decisions their names here: o = 1 is H_null."""
     if finding.witness is None:
         return finding
     assert isinstance(finding.witness.what, Ranges)
@@ -355,7 +440,7 @@ def _of_the_test(finding: Finding) -> Finding:
 
 
 def _affordable_law(pair: Adjacent, engine: Engine) -> MarginalLaw | None:
-    """The exact law; a sampled audit does without it where it is too expensive."""
+    """Compute the exact law. A sampled audit does without it where it is too expensive."""
     try:
         return marginal_law(pair)
     except NoRoomError:

@@ -64,18 +64,54 @@ class MarginalLaw:
     method: str
 
     def leakage(self, epsilons: FloatArray, floor: float) -> Leakage:
-        """Profile, total variation and the best tail, of tau alone or with a decision, of probability >= floor."""
+        """Compute the leakage of one release.
+
+        Parameters
+        ----------
+        epsilons : ndarray
+            The grid of the privacy profile.
+        floor : float
+            The smallest probability of the best tail.
+
+        Returns
+        -------
+        Leakage
+            The profile, the total variation and the best tail.
+        """
         one, zero = self.p1.ravel(), self.p0.ravel()
         return Leakage(privacy_profile(one, zero, epsilons), total_variation(one, zero), self.best(floor))
 
     def best(self, floor: float) -> Event | None:
+        """Find the tail of tau, alone or with a decision, with the largest ratio.
+
+        Parameters
+        ----------
+        floor : float
+            The smallest probability of the tail for the likelier member.
+
+        Returns
+        -------
+        Event or None
+            The tail; None if no tail is so probable.
+        """
         found = [best_tail(self.p1.sum(axis=0), self.p0.sum(axis=0), floor)]
         for side, one, zero in zip(SIDES, self.p1, self.p0, strict=True):
             found.append(best_tail(one, zero, floor, partial(tail_of_tau, decision=side)))
         return largest(found)
 
     def binned(self, width: int) -> tuple[FloatArray, FloatArray]:
-        """The same in bins of tau, [0, width), [width, 2 width), ..."""
+        """Sum up the laws in bins of tau: [0, width), [width, 2 width), ...
+
+        Parameters
+        ----------
+        width : int
+            The width of the bins.
+
+        Returns
+        -------
+        tuple of ndarray
+            The laws of both members, ``[side][bin]``.
+        """
         one, zero = (_binned(p, width) for p in (self.p1, self.p0))
         return one, zero
 
@@ -136,6 +172,7 @@ class Counts:
 
     @property
     def unfinished(self) -> int:
+        """How many runs of both members stopped at the cap, without a decision."""
         both = joined(list(self.parts.part(0, 1, 2)))
         return int(both.counts[both.decision == UNFINISHED].sum())
 
@@ -146,7 +183,7 @@ class Counts:
         return int(np.dot(both.tau.astype(object), both.counts))
 
     def law(self) -> MarginalLaw:
-        """Shares of all runs, as if they were the laws."""
+        """Return the shares of all runs, as if they were the laws."""
         members = self.parts.part(0, 1, 2)
         size = max(int(min(member.tau[-1], _LONGEST)) for member in members)
         one, zero = (_dense(member, size) / self.runs for member in members)
@@ -154,14 +191,14 @@ class Counts:
 
 
 def _dense(member: Counted, size: int) -> IntArray:
-    """From outcome codes to rows of sides, a column for each tau."""
+    """Convert outcome codes to rows of sides, with a column for each tau."""
     table = np.zeros((len(SIDES), size), np.int64)
     np.add.at(table, (_PLACE[member.decision], np.minimum(member.tau, _LONGEST) - 1), member.counts)
     return table
 
 
 def _block(pair: Adjacent, sampling: Sampling, as_codes: bool, first: int, count: int) -> Outcomes | Tables:
-    """Runs first, ..., first + count - 1 of both members, wherever this is called."""
+    """Draw runs first, ..., first + count - 1 of both members. The result does not depend on the process."""
     one, zero = (
         draw_block(
             pair.setting,
@@ -217,7 +254,22 @@ def count_runs(pair: Adjacent, runs: int, sampling: Sampling = USUAL, *, bets: A
 
 
 def affordable_pairs(setting: Setting, max_steps: int) -> int:
-    """How many pairs can be followed to the end of L in seconds: with a tiny epsilon that is millions of samples."""
+    """Return how many pairs can be followed to the end of L in seconds.
+
+    With a tiny epsilon a sequence takes millions of samples.
+
+    Parameters
+    ----------
+    setting : Setting
+        The test with its noise, and the system.
+    max_steps : int
+        The largest number of samples of a sequence.
+
+    Returns
+    -------
+    int
+        The number of pairs: 0 if a sequence is longer than `LONGEST`, otherwise at least 2.
+    """
     samples = samples_to_the_end(setting, max_steps)
     return 0 if samples > LONGEST else max(2, int(1e8 / samples))
 
@@ -296,7 +348,7 @@ def smoothed_law(
 
 
 def _smoothed(pair: Adjacent, width: int, sampling: Sampling, first: int, count: int) -> list[tuple[FloatArray, int]]:
-    """P(bin, side) given each of the pairs first, first + 1, ..., and the samples it took, wherever this is called."""
+    """Compute P(bin, side) given each of the pairs first, first + 1, ..., and count the samples."""
     found = []
     for path in range(first, first + count):
         law = draw_pair(pair, path, sampling)
@@ -309,7 +361,7 @@ def _smoothed(pair: Adjacent, width: int, sampling: Sampling, first: int, count:
 
 
 def _intervals(values: FloatArray, confidence: float, first: int, count: int) -> tuple[FloatArray, FloatArray]:
-    """For the means of these columns."""
+    """Compute intervals for the means of these columns."""
     return betting_intervals(values[:, first : first + count], confidence)
 
 
