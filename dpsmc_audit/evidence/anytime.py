@@ -217,7 +217,13 @@ class Anytime:
         self._epochs.append(_new_epoch(*self._seen, self.epsilon, self.delta, capital))
 
     def saved(self) -> Saved:
-        """Return the state: what every epoch had seen at its start (it determines the gamblers), and their capital."""
+        """Return the state of the bets.
+
+        Returns
+        -------
+        Saved
+            What every epoch had seen when it began, which determines its gamblers, and their capital now.
+        """
         state: Saved = {"bets_pairs": self.pairs, "bets_cash": self._cash, "bets_epochs": len(self._epochs)}
         seen = [*self._joined_after, *([] if self._seen is None else [self._seen])]
         for k, members in enumerate(seen):

@@ -230,6 +230,6 @@ def _quantile(share: float, runs: int, p: float) -> int:
     low, high = -1, runs
     while high - low > 1:
         middle = (low + high) // 2
-        at_most = float(betaincc(middle + 1.0, runs - middle, p))  # bdtr knows no more than 2^31 runs
+        at_most = float(betaincc(middle + 1.0, runs - middle, p))  # bdtr takes at most 2^31 runs
         low, high = (middle, high) if at_most < share else (low, middle)
     return high

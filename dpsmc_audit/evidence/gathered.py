@@ -117,13 +117,25 @@ class Gathered:
         return over
 
     def parts(self) -> Parts:
-        """Return the runs so far, counted by member and part."""
+        """Return the runs so far.
+
+        Returns
+        -------
+        Parts
+            The runs, counted by member and part.
+        """
         self._members = [[[joined(part)] for part in member] for member in self._members]
         one, zero = (tuple(part[0] for part in member) for member in self._members)
         return Parts((one, zero))
 
     def saved(self) -> Saved:
-        """Return the state: codes and counts of every part, and the bets."""
+        """Return the state of the runs.
+
+        Returns
+        -------
+        Saved
+            Codes and counts of every part, and the state of the bets if there are any.
+        """
         state: Saved = {"runs": self.runs}
         for m, member in enumerate(self.parts().members):
             for k, part in enumerate(member):

@@ -324,7 +324,7 @@ def best_tail(
     above = np.cumsum(p1[::-1])[::-1][1:], np.cumsum(p0[::-1])[::-1][1:]
     for beyond, (one, zero) in ((False, below), (True, above)):
         likely = np.maximum(one, zero)
-        # what is impossible for one member may have a trace of probability, by rounding
+        # an event that is impossible for one member may have a tiny probability by rounding
         ratio = np.abs(np.log(np.maximum(one, _ROUNDING)) - np.log(np.maximum(zero, _ROUNDING)))
         worthy = np.where(likely >= floor * (1.0 - 1e-12), ratio, -1.0)
         if worthy.size and worthy.max() >= 0.0:

@@ -185,7 +185,7 @@ def _mean_of_certain_walk(setting: Setting) -> Exact:
 
 @lru_cache(maxsize=512)
 def _rare(setting: Setting) -> Exact:
-    """Probability of leaving against the drift."""
+    """Compute P(leave against the drift)."""
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     h = abs(test.exponent(p_phi))
     if math.isinf(h):

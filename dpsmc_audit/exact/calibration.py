@@ -16,10 +16,10 @@ __all__ = ["MECHANISMS", "calibrated_center", "center_of_mean", "mechanism_named
 Noise = TypeVar("Noise", bound=Mechanism)
 
 _LONGEST = 2.0**40
-"""Samples a run may need on average where a hypothesis begins: the largest cap on samples there is."""
+"""The most samples a run may need on average where a hypothesis begins: the largest cap on samples."""
 
 _KEPT = 1e-9
-"""By how much, relatively, an error must be below its level to count as kept: far above its rounding."""
+"""An error keeps its level if it is below it by this relative margin, which is far above rounding."""
 
 
 def _excess(test: Sprt, law: Mechanism) -> float:
@@ -155,7 +155,7 @@ def _first(excess: Callable[[int], float], low: int, high: int) -> int:
 
 
 def _laplace(test: Sprt, epsilon: float) -> Laplace:
-    """Scale ``c / epsilon``, and the smallest center >= 0 (on a grid) at which the exact errors keep their levels."""
+    """Make noise of scale ``c / epsilon`` with the smallest center >= 0 (on a grid) that keeps the error levels."""
     scale = test.step_sum / epsilon
     return Laplace(calibrated_center(test, lambda center: Laplace(center, scale), scale, 0.0), scale)
 

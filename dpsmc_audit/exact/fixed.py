@@ -39,7 +39,7 @@ ALIVE = 1e-13
 """The programme ends when less than this probability is still inside the bounds."""
 
 _FLOOR = 1e-25
-"""Cells below this at the edge of the alive window are dropped (and counted), long before they turn denormal."""
+"""Cells below this at the edge of the alive window are dropped (and counted), long before they become denormal."""
 
 _ROUNDING = 4e-16
 """Relative rounding error of a probability per step: two products and a sum of positive numbers."""
@@ -105,7 +105,13 @@ class Steps:
         return cls(p_phi, test.s_plus, test.s_minus)
 
     def mirrored(self) -> Steps:
-        """Return the walk upside down."""
+        """Turn the walk upside down.
+
+        Returns
+        -------
+        Steps
+            The mirrored walk.
+        """
         return Steps(1.0 - self.p_up, self.down, self.up)
 
     def conjugate(self, exponent: float) -> Steps:
@@ -215,7 +221,13 @@ class ExitLaw:
         return unseen + _ROUNDING * self.null.size * self.mean
 
     def survival(self) -> FloatArray:
-        """Compute P(tau > k) for k = 0, 1, ..., summed from the far end so that small tails keep their digits."""
+        """Compute P(tau > k), summed from the far end so that small tails keep their digits.
+
+        Returns
+        -------
+        array
+            The probabilities for k = 0, 1, ...
+        """
         stopped = self.null + self.alt
         tail = np.cumsum(stopped[::-1])[::-1]
         return np.append(tail, 0.0) + self.alive
@@ -259,7 +271,13 @@ class TerminationLaw:
         return float(dot(np.arange(1.0, self.null.size + 1.0), self.stopped))
 
     def survival(self) -> FloatArray:
-        """Compute P(tau > k) for k = 0, 1, ..."""
+        """Compute P(tau > k).
+
+        Returns
+        -------
+        array
+            The probabilities for k = 0, 1, ...
+        """
         return 1.0 - np.concatenate([[0.0], np.cumsum(self.stopped)])
 
 
@@ -403,7 +421,7 @@ def walk_until_exit(
 
 
 def _begun(walk: Steps, b_up: float, b_low: float, forced: Mapping[int, int]) -> _Programme:
-    """The programme up to the last forced entry."""
+    """Run the programme up to the last forced entry."""
     programme = _Programme(walk, b_up, b_low)
     for entry in sorted(forced):
         programme.advance_until(entry - 1, walk.p_up)

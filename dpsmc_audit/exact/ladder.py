@@ -4,7 +4,7 @@ For a walk that drifts up, with tau+ the time of its first strict record,
 
     E[time to reach T] = E[tau+] * sum_N P(Lambda_1 > 0, ..., Lambda_N > 0, Lambda_N < T),
 
-so one dynamic programme with a single barrier at 0 knows the mean for all T: a staircase that climbs at each position
+so one dynamic programme with a single barrier at 0 gives the mean for all T: a staircase that climbs at each position
 the walk can be at. ``1 / E[tau+]`` is the probability of never coming back to 0.
 """
 

@@ -22,7 +22,7 @@ __all__ = ["BUDGET", "Overshoots", "overshoots", "turned_up"]
 FloatArray = NDArray[np.float64]
 
 BUDGET = 2e8
-"""Cells that the law for one pair of bounds may visit before Wald's identities take its place."""
+"""Cells that the law for one pair of bounds may visit before Wald's identities replace it."""
 
 
 @dataclass(frozen=True)

@@ -32,15 +32,15 @@ FloatArray = NDArray[np.float64]
 _POINTS = 1 << 18
 _DROP = 1e-19
 _TIE = 1e-9
-"""A walk back at its last record, in parts of both steps: no further than rounding puts it (see `passage_survival`)."""
+"""A walk this close to its last record, in parts of both steps, is back at it up to rounding (`passage_survival`)."""
 _NEGLIGIBLE = 1e-15
 _FFT = 3e8
-"""Direct convolutions of more products than this are left to the fast Fourier transform."""
+"""Convolutions of more products than this use the fast Fourier transform."""
 
 
 @kernel
 def _weigh(p_up, up, down, table, scale, last):
-    """``sum_x U(j, x) weight(x)`` for j = 0, 1, ..., until it is negligible; the weight is interpolated in a table."""
+    """Compute ``sum_x U(j, x) weight(x)`` for j = 0, 1, ... until it is negligible. The table is interpolated."""
     out = np.zeros(last)
     mass, other = np.zeros(last + 2), np.zeros(last + 2)
     mass[0] = 1.0
@@ -104,7 +104,7 @@ def convolved(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def _ladder_survival(walk: Steps, h: float) -> FloatArray:
-    """Compute P(T > m), no strict record in m = 0, 1, ... samples. P(the walk falls below -40 / h) is e^-40."""
+    """Compute P(T > m), no strict record in m = 0, 1, ... samples. P(the walk falls below -40 / h) is at most e^-40."""
     return walk_until_exit(walk, _TIE * (walk.up + walk.down), 40.0 / h).survival()
 
 

@@ -44,7 +44,7 @@ __all__ = ["Renewal", "renewal"]
 FloatArray = NDArray[np.float64]
 
 _DEEP = 40.0
-"""The walk falls further than this over h below its last record with probability exp(-40)."""
+"""The walk falls further than this over h below its last record with probability at most exp(-40)."""
 
 _ABOVE = float(np.nextafter(0.0, 1.0))
 """A ladder step ends strictly above 0."""
@@ -155,7 +155,13 @@ class Renewal:
         return (self.span + 2.0 / self.rate) / self.drift + self.onwards
 
     def mean(self) -> Exact:
-        """Compute the mean number of samples, with a bound on its error."""
+        """Compute the mean number of samples.
+
+        Returns
+        -------
+        Exact
+            The mean and a bound on its error.
+        """
         due, gone = self.from_below * self._crossing, math.exp(-self.h * self.span) * self._crossing
         numerical = self.first.mean_error + self.ladder.mean_error / self._stop
         numerical += self.onwards * (self.ladder.probability_error / self._stop + self.first.probability_error)
@@ -167,6 +173,11 @@ class Renewal:
 
         The second moment S of the time from a record on solves ``S = E[T^2] + 2 E[T; kept] V + P(kept) S``, with V its
         mean.
+
+        Returns
+        -------
+        Exact
+            The standard deviation and its error.
         """
         ladder, first = self.ladder, self.first
         onwards = (ladder.second_moment + 2.0 * float(dot(ladder.tau, self.kept)) * self.onwards) / self._stop
@@ -301,7 +312,7 @@ def _renewed(source: FloatArray, kernel: FloatArray) -> FloatArray:
 
 @kernel
 def _renew(source, kernel, out):
-    """``out = source + kernel * out``, the renewal equation; kernel[t - 1] belongs to a step of length t."""
+    """Solve the renewal equation ``out = source + kernel * out``; ``kernel[t - 1]`` belongs to a step of length t."""
     for k in range(out.size):
         total = source[k] if k < source.size else 0.0
         for t in range(1, min(k, kernel.size) + 1):

@@ -101,7 +101,7 @@ def strata(
     """
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     top, rest = (highest, 0.0) if highest is not None else _affordable_top(setting)
-    tilt = abs(test.exponent(p_phi)) if beyond_passage else 0.0  # what the far bound changes falls like exp(-h L)
+    tilt = abs(test.exponent(p_phi)) if beyond_passage else 0.0  # the change by the far bound falls like exp(-h L)
     ends = _ends(setting, lowest, top, tilt)
     laws = [_between(test, p_phi, float(x), forced, beyond_passage) for x in ends]
     masses = -np.diff(mechanism.survival(np.concatenate([[lowest], ends[1:]])))
@@ -113,7 +113,7 @@ def strata(
         coarse = _weighted([laws[i] for i in kept], _weights(mechanism, lowest, ends[kept], tilt))
         return float(sum(np.abs(total([a, -b])).sum() for a, b in zip(fine, coarse, strict=True)))
 
-    # what the far bound changes is smooth in L: the rest of the error was observed to be up to 1.8 times this change
+    # the change by the far bound is smooth in L: the rest of the error was observed to be up to 1.8 times this change
     scatter = 3.0 * change(2) if beyond_passage else max(factor * change(stride) for stride, factor in _STRIDES)
     share = float(masses.sum())
     inside = 1e-11 * share + rest

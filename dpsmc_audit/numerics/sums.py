@@ -1,7 +1,8 @@
 """Sums of products that do not depend on the processor: each is added in one order, on every machine.
 
 The products of a linear algebra library (``@``, ``np.dot``, ``np.convolve``) add in an order that depends on the
-processor. So do their last digits. Where such a digit is stored or decides anything, these functions replace them.
+processor. Their last digits depend on it too. Where such a digit is stored or decides anything, these functions
+replace them.
 """
 
 from __future__ import annotations
