@@ -1,6 +1,6 @@
-"""From samples, or exact laws, to what they say and how sure that is.
+"""From samples or exact laws to statements, with their confidence.
 
-`intervals` (a probability, a mean), `means` (averages of values in [0, 1]), `events` (what two samples are compared
-on), `bounds` (lower bounds on epsilon and delta from a fixed number of runs), `anytime` (bets, looked at after every
-run) and `verdict` (what all of them end in).
+`intervals` (a probability, a mean), `means` (averages of values in [0, 1]), `events` (the events on which two samples
+are compared), `bounds` (lower bounds on epsilon and delta from a fixed number of runs), `anytime` (bets that are
+checked after every run) and `verdict` (the result of all of them).
 """

@@ -1,14 +1,14 @@
-"""Bets against a claim of (epsilon, delta), looked at after every pair of runs.
+"""Bets against a claim of (epsilon, delta), checked after every pair of runs.
 
-Of an event S, a pair (X, Y) of independent runs of the two members pays ``g = 1[X in S] - e^epsilon 1[Y in S] -
+For an event S, a pair (X, Y) of independent runs of the two members pays ``g = 1[X in S] - e^epsilon 1[Y in S] -
 delta``, which is at most 0 on average if the claim holds. A gambler who stakes the share lambda of his capital on
-every pair has ``prod(1 + lambda g)`` of it after any number of pairs; so has, on average, a syndicate of gamblers
-with other events, stakes and directions. If the claim holds, the capital of the syndicate, 1 at the start, ever
-reaches 1/level with probability at most `level` (Ville's inequality): the claim may be rejected at any time, with no
+every pair has ``prod(1 + lambda g)`` of it after any number of pairs. A syndicate of gamblers with other events, stakes
+and directions has the sum of their capitals. If the claim holds, the capital of the syndicate, 1 at the start, ever
+reaches 1/level with probability at most `level` (Ville's inequality). So the claim may be rejected at any time, with no
 correction for looking.
 
-Gamblers join in epochs, after 16, 64, 256, ... pairs, each epoch with a share of the capital fixed in advance. Which
-events and stakes they choose is up to what was seen before they joined, and changes nothing in the guarantee.
+Gamblers join in epochs, after 16, 64, 256, ... pairs, each epoch with a share of the capital fixed in advance. They
+choose events and stakes from what was seen before they joined. This choice does not change the guarantee.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ IntArray = NDArray[np.int64]
 
 FIRST, GROWTH = 16, 4
 STAKES = np.array([0.98, 0.6, 0.3, 0.1, 0.03, 0.01, 0.003])
-"""As shares of the largest stake that can lose no more than everything."""
+"""As shares of the largest stake that cannot lose more than the whole capital."""
 EACH = 32
-"""Gamblers of each kind in an epoch."""
+"""The number of gamblers of each kind in an epoch."""
 
 
 @kernel
@@ -78,13 +78,13 @@ class _Epoch:
 
 
 def _payments(direction: IntArray, stake: FloatArray, epsilon: float, delta: float) -> tuple[FloatArray, ...]:
-    """What the capital is multiplied by: ``1 + stake (1[likelier] - e^epsilon 1[other] - delta)``, in three parts."""
+    """Compute the factor of the capital, ``1 + stake (1[likelier] - e^epsilon 1[other] - delta)``, in three parts."""
     gain, loss = stake, -stake * factor(epsilon)
     return 1.0 - stake * delta, np.where(direction == 0, gain, loss), np.where(direction == 0, loss, gain)
 
 
 def _promise(one: FloatArray, zero: FloatArray, pairs: int, paid: tuple[FloatArray, ...]) -> FloatArray:
-    """Log of the capital these gamblers would have made of 1 on so many pairs with these shares of their events."""
+    """Compute the log of the capital that 1 would have become on so many pairs with these shares of the events."""
     quiet, on_x, on_y = paid
     return np.asarray(
         pairs
@@ -98,12 +98,12 @@ def _promise(one: FloatArray, zero: FloatArray, pairs: int, paid: tuple[FloatArr
 
 
 def _share(number: int) -> float:
-    """Of the capital, for epoch 0, 1, ...; these add up to 1."""
+    """Return the share of the capital for epoch 0, 1, ... All shares add up to 1."""
     return 1.0 / ((number + 1) * (number + 2))
 
 
 def _new_epoch(one: Counted, zero: Counted, epsilon: float, delta: float, capital: float) -> _Epoch:
-    """Gamblers with the most promising events, directions and stakes so far; tails and bins apart from other sets."""
+    """Choose the most promising events, directions and stakes so far. Tails and bins are apart from other sets."""
     family, pairs = family_of(one, zero, most=32), one.runs
     seen = [(family.count(member) + 0.5) / (pairs + 1.0) for member in (one, zero)]
     events = family.kind.size
@@ -127,9 +127,16 @@ def _new_epoch(one: Counted, zero: Counted, epsilon: float, delta: float, capita
 
 
 class Anytime:
-    """The syndicate: `update` it with pairs of runs until it `rejected` the claim.
+    """The syndicate. `update` it with pairs of runs until it `rejected` the claim.
 
     P(it ever rejects a claim that holds) <= 1 - confidence, however often and whenever one looks.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The claim.
+    confidence : float
+        The confidence of a rejection.
 
     Examples
     --------
@@ -154,7 +161,7 @@ class Anytime:
 
     @property
     def capital(self) -> float:
-        """What the syndicate has now."""
+        """The capital of the syndicate now."""
         return self._cash + sum(float(epoch.capital.sum()) for epoch in self._epochs)
 
     @property
@@ -162,9 +169,19 @@ class Anytime:
         return int(FIRST * GROWTH ** len(self._epochs))
 
     def update(self, one: IntArray, zero: IntArray) -> bool:
-        """Bet on these pairs of outcome codes, in their order; True as soon as the claim is rejected.
+        """Bet on pairs of outcomes, in their order.
 
-        Pairs after the rejection are not looked at; `pairs` counts those that were.
+        Pairs after a rejection are ignored. `pairs` counts those that were used.
+
+        Parameters
+        ----------
+        one, zero : array of int
+            Outcome codes (`events.outcome_code`) of the members with x = 1 and x = 0, equally many.
+
+        Returns
+        -------
+        bool
+            Whether the claim is rejected.
         """
         done = 0
         while done < one.size and not self.rejected:
@@ -176,7 +193,7 @@ class Anytime:
         return self.rejected
 
     def _segment(self, one: IntArray, zero: IntArray) -> None:
-        """Bet on pairs during which no epoch begins; after a rejection everything is as it was at that moment."""
+        """Bet on pairs during which no epoch begins. A rejection keeps the state of its moment."""
         total, before = np.full(one.size, self._cash), [epoch.capital.copy() for epoch in self._epochs]
         for epoch in self._epochs:
             epoch.bet(one, zero, total)
@@ -200,7 +217,13 @@ class Anytime:
         self._epochs.append(_new_epoch(*self._seen, self.epsilon, self.delta, capital))
 
     def saved(self) -> Saved:
-        """What every epoch had seen when it began, which tells its gamblers, and their capital now."""
+        """Return the state of the bets.
+
+        Returns
+        -------
+        Saved
+            What every epoch had seen when it began, which determines its gamblers, and their capital now.
+        """
         state: Saved = {"bets_pairs": self.pairs, "bets_cash": self._cash, "bets_epochs": len(self._epochs)}
         seen = [*self._joined_after, *([] if self._seen is None else [self._seen])]
         for k, members in enumerate(seen):
@@ -209,7 +232,20 @@ class Anytime:
         return state | {f"bets_capital_{k}": epoch.capital for k, epoch in enumerate(self._epochs)}
 
     def restore(self, saved: Saved) -> None:
-        """Bets that had not rejected the claim, to the last bit."""
+        """Restore bets that had not rejected the claim, to the last bit.
+
+        Parameters
+        ----------
+        saved : Saved
+            The result of `saved`, for bets with the same claim.
+
+        Raises
+        ------
+        ValueError
+            If the saved capital does not fit the gamblers.
+        KeyError
+            If a part of the state is missing.
+        """
 
         def seen(k: int) -> tuple[Counted, Counted]:
             codes, counts = (
@@ -230,7 +266,7 @@ class Anytime:
         self._epochs, self._joined_after = epochs, before
 
     def _witness(self) -> Event:
-        """The event of the richest gambler, the first of those that are equally rich, with its shares so far."""
+        """Return the event of the richest gambler (the first of those that are equally rich) and its shares so far."""
         assert self._seen is not None
         epoch = self._epochs[best_of([float(epoch.capital.max()) for epoch in self._epochs])]
         event = int(epoch.event[best_of(epoch.capital)])
@@ -238,16 +274,28 @@ class Anytime:
         return Event(epoch.family.what(event), p1, p0)
 
     def verdict(self, floor: float = 0.01) -> Finding:
-        """`violated`: epsilon and delta are not both as small as claimed. Bets test a claim, they bound no more."""
+        """Return the verdict so far. Bets only test the claim: they bound neither epsilon nor delta.
+
+        Parameters
+        ----------
+        floor : float
+            The probability of the events for which the smallest detectable epsilon is reported.
+
+        Returns
+        -------
+        Finding
+            `violated` if the claim is rejected: epsilon and delta are not both as small as claimed. Otherwise
+            `consistent`.
+        """
         could = detectable(self._shows, floor, self.epsilon, self.delta)
         if self.rejected:
             return Finding(Verdict.VIOLATED, self.epsilon, self.delta, self._witness(), could=could)
         return Finding(Verdict.CONSISTENT, 0.0, 0.0, None, could=could)
 
     def _shows(self, likely: float, other: float) -> bool:
-        """Would a gambler on this event alone, with the smallest usual share, have reached the target by now?
+        """Tell whether one gambler on this event, with the smallest usual share, would have reached the target by now.
 
-        Log capital is taken as normal; the best stake, and the best epoch to join in.
+        Log capital is taken as normal. The stake and the epoch are the best ones.
         """
         stake = STAKES / (factor(self.epsilon) + self.delta)
         paid = _payments(np.zeros(stake.size, np.int64), stake, self.epsilon, self.delta)

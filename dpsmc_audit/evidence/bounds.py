@@ -1,9 +1,9 @@
 """Lower confidence bounds on epsilon and on delta from a fixed number of runs of both members.
 
-Two ways, one guarantee. `split`: a pilot makes the events, a second part of the runs chooses among them, a third
-judges the chosen one or two. `union`: a pilot makes the events, all other runs judge every one of them, and each gets
-its share of the level. Runs are independent, and no run has a say in the choice of an event that it judges. Then for
-any two laws
+There are two methods with the same guarantee. `split`: a pilot makes the events, a second part of the runs chooses
+among them, a third part judges the chosen one or two. `union`: a pilot makes the events, all other runs judge every one
+of them, and each gets its share of the level. Runs are independent, and no run affects the choice of an event that it
+judges. Then for any two laws
 
     P(epsilon_lower > epsilon of the truth, or delta_lower > delta of the truth) <= 1 - confidence,
 
@@ -37,22 +37,52 @@ _PATTERN = np.array([0, 0, *[1] * 6, *[2] * 12])
 
 
 FEWEST = 20
-"""Runs of either member: with fewer, a part would be empty."""
+"""The fewest runs of each member: with fewer, a part would be empty."""
 
 
 def part_of(first: int, count: int) -> IntArray:
-    """Which part the runs first, first + 1, ... belong to: 0 makes the events, 1 chooses, 2 judges."""
+    """Compute the part of each run: 0 makes the events, 1 chooses, 2 judges.
+
+    Parameters
+    ----------
+    first : int
+        The number of the first run, counted from 0.
+    count : int
+        The number of consecutive runs.
+
+    Returns
+    -------
+    array of int
+        The part of the runs first, first + 1, ...
+    """
     return np.asarray(_PATTERN[(first + np.arange(count)) % _PATTERN.size])
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Counted outcomes of both members, by part: ``members[0]`` has x = 1, ``members[1]`` x = 0."""
+    """Counted outcomes of both members, by part.
+
+    Parameters
+    ----------
+    members : pair of tuples of Counted
+        ``members[0]`` has x = 1, ``members[1]`` has x = 0. Each holds one table for each part.
+    """
 
     members: tuple[tuple[Counted, ...], tuple[Counted, ...]]
 
     def part(self, *which: int) -> tuple[Counted, Counted]:
-        """Both members, in one part or in several together."""
+        """Return the outcomes of both members in one part, or in several parts together.
+
+        Parameters
+        ----------
+        *which : int
+            The parts.
+
+        Returns
+        -------
+        one, zero : Counted
+            The outcomes with x = 1 and with x = 0.
+        """
         one, zero = (joined([member[k] for k in which]) for member in self.members)
         return one, zero
 
@@ -71,12 +101,12 @@ class _Ends:
         return cls(low, high)
 
     def epsilon(self, delta: float) -> FloatArray:
-        """``ln((P_low - delta) / Q_high)``: what epsilon must be at least."""
+        """Compute ``ln((P_low - delta) / Q_high)``, a lower bound on epsilon."""
         with np.errstate(divide="ignore"):
             return np.log(np.maximum(self.low - delta, 0.0)) - np.log(self.high)
 
     def delta(self, epsilon: float) -> FloatArray:
-        """``P_low - exp(epsilon) Q_high``: what delta must be at least."""
+        """Compute ``P_low - exp(epsilon) Q_high``, a lower bound on delta."""
         return np.asarray(self.low - factor(epsilon) * self.high)
 
 
@@ -88,9 +118,26 @@ def bounded_verdict(
     method: Method = "split",
     floor: float | None = 0.01,
 ) -> Finding:
-    """The verdict on a claim of (epsilon, delta), with both lower bounds; see the head of this module for what holds.
+    """Judge a claim of (epsilon, delta), with both lower bounds. The head of this module states the guarantee.
 
-    `floor` is the probability of the events whose smallest visible epsilon is told; None leaves all that out.
+    Parameters
+    ----------
+    parts : Parts
+        The runs of both members.
+    epsilon, delta : float
+        The claim.
+    confidence : float
+        The confidence of both lower bounds together.
+    method : {"split", "union"}
+        How the level is used.
+    floor : float, optional
+        The probability of the events for which the smallest detectable epsilon is reported. None leaves out everything
+        about detectable violations.
+
+    Returns
+    -------
+    Finding
+        The verdict, both lower bounds and, if the claim is violated, the event that shows it.
 
     Examples
     --------
@@ -130,10 +177,10 @@ def bounded_verdict(
 def _chosen(
     family: Family, sample: tuple[Counted, Counted], epsilon: float, delta: float, level: float
 ) -> list[tuple[int, int]]:
-    """The (direction, event) with the largest bound on epsilon, and that with the largest bound on delta.
+    """Choose the (direction, event) with the largest bound on epsilon, and that with the largest bound on delta.
 
-    A set of cells must be better than tails and bins by a tenth: they are fitted to the pilot, and hard to read. Of
-    those with the same bound but for rounding it is the first: direction 1 over 0, and tails before bins before sets.
+    A set of cells must be better than tails and bins by a tenth: it is fitted to the pilot, and hard to read. If bounds
+    are equal up to rounding, the first one is chosen: direction 1 over 0, and tails before bins before sets.
     """
     one, zero = (family.count(member) for member in sample)
     ends = _Ends.of(one, zero, (sample[0].runs, sample[1].runs), 0.25 * level)
@@ -148,9 +195,27 @@ def _chosen(
 def shows(
     runs: int, likely: float, other: float, epsilon: float, delta: float, level: float, power: float = POWER
 ) -> bool:
-    """Would an event with these probabilities, once it is judged, refute the claim with this probability or more?
+    """Tell whether an event with these probabilities, once it is judged, refutes the claim with enough probability.
 
-    Both counts at their worst, each missed with half of what is left; `level` is what each proportion gets.
+    Both counts are taken at their worst. Each is missed with half of what is left of the power.
+
+    Parameters
+    ----------
+    runs : int
+        The number of runs of each member that judge.
+    likely, other : float
+        The probability of the event for the likelier member and for the other.
+    epsilon, delta : float
+        The claim.
+    level : float
+        The level of each proportion.
+    power : float
+        The probability of a refutation.
+
+    Returns
+    -------
+    bool
+        Whether the event refutes the claim with probability `power` or more.
     """
     miss = 0.5 * (1.0 - power)
     few, many = np.array([_quantile(miss, runs, likely)]), np.array([_quantile(1.0 - miss, runs, other)])
@@ -159,12 +224,12 @@ def shows(
 
 
 def _quantile(share: float, runs: int, p: float) -> int:
-    """The smallest count that a binomial does not exceed with probability `share` or more."""
+    """Find the smallest count that a binomial does not exceed with probability `share` or more."""
     from scipy.special import betaincc
 
     low, high = -1, runs
     while high - low > 1:
         middle = (low + high) // 2
-        at_most = float(betaincc(middle + 1.0, runs - middle, p))  # bdtr knows no more than 2^31 runs
+        at_most = float(betaincc(middle + 1.0, runs - middle, p))  # bdtr takes at most 2^31 runs
         low, high = (middle, high) if at_most < share else (low, middle)
     return high

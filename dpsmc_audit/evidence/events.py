@@ -1,8 +1,8 @@
-"""What two samples of (tau, o) are compared on: counted outcomes, a partition into cells, and events made of cells.
+"""The comparison of two samples of (tau, o): counted outcomes, a partition into cells, and events made of cells.
 
 An event of the family is a set of cells (a range of tau with a decision): both tails of tau, bins, each with any
 decision and with each one, and the sets of cells whose likelihood ratio is the largest. The family is made from a
-pilot sample; whatever is judged afterwards on other runs is judged on events that were fixed in advance.
+pilot sample. Other runs then judge events that were fixed in advance.
 """
 
 from __future__ import annotations
@@ -23,27 +23,59 @@ BoolArray = NDArray[np.bool_]
 _SIDES = 3
 
 FEW = 64
-"""Up to so many values of tau are all ends of tails, and bins of their own."""
+"""If tau has at most this many values, each is the end of a tail and a bin of its own."""
 
 LONGEST = 2**60
 """The largest tau: a code has two more bits."""
 
 
 def outcome_code(tau: NDArray[np.integer], decision: NDArray[np.integer]) -> IntArray:
-    """(tau, decision) as one integer, in the order of tau; decisions are 0, 1 and -1 (undecided)."""
+    """Encode (tau, decision) as one integer, in the order of tau.
+
+    Parameters
+    ----------
+    tau : array of int
+        The running times, at most `LONGEST`.
+    decision : array of int
+        The decisions: 0, 1 or -1 (undecided).
+
+    Returns
+    -------
+    array of int
+        ``4 tau + decision + 1``.
+    """
     return np.asarray(4 * tau.astype(np.int64) + (decision.astype(np.int64) + 1))
 
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """How often each outcome was seen: sorted codes and their counts."""
+    """How often each outcome was seen.
+
+    Parameters
+    ----------
+    codes : array of int
+        The outcome codes, sorted and different.
+    counts : array of int
+        The number of runs with each code.
+    """
 
     codes: IntArray
     counts: IntArray
 
     @classmethod
     def of(cls, codes: IntArray) -> Counted:
-        """Count a sample; in a table of all codes where that is small, which is faster than sorting."""
+        """Count a sample. If the codes are small, a table of all codes is used, which is faster than sorting.
+
+        Parameters
+        ----------
+        codes : array of int
+            The outcome code of each run.
+
+        Returns
+        -------
+        Counted
+            The counts.
+        """
         if codes.size == 0 or codes.max() >= 16 * codes.size or codes.min() < 0:
             return cls(*np.unique(codes, return_counts=True))
         table = np.bincount(codes)
@@ -52,19 +84,32 @@ class Counted:
 
     @property
     def runs(self) -> int:
+        """Number of runs."""
         return int(self.counts.sum())
 
     @property
     def tau(self) -> IntArray:
+        """Running time of each code."""
         return self.codes // 4
 
     @property
     def decision(self) -> IntArray:
+        """Decision of each code: 0, 1 or -1 (undecided)."""
         return self.codes % 4 - 1
 
 
 def joined(parts: list[Counted]) -> Counted:
-    """All of them together.
+    """Join counted outcomes.
+
+    Parameters
+    ----------
+    parts : list of Counted
+        The parts, at least one.
+
+    Returns
+    -------
+    Counted
+        The outcomes of all parts together.
 
     Examples
     --------
@@ -80,20 +125,49 @@ def joined(parts: list[Counted]) -> Counted:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A partition of the outcomes: cell ``3 j + side`` holds ``edges[j-1] < tau <= edges[j]`` with one decision."""
+    """A partition of the outcomes: cell ``3 j + side`` holds ``edges[j-1] < tau <= edges[j]`` with one decision.
+
+    Parameters
+    ----------
+    edges : array of int
+        The upper ends of the ranges of tau, increasing. The last range has no upper end.
+    """
 
     edges: IntArray
 
     @property
     def size(self) -> int:
+        """Number of cells."""
         return _SIDES * (self.edges.size + 1)
 
     def place(self, codes: IntArray) -> IntArray:
-        """The cell of each outcome."""
+        """Find the cell of each outcome.
+
+        Parameters
+        ----------
+        codes : array of int
+            Outcome codes.
+
+        Returns
+        -------
+        array of int
+            The cells.
+        """
         return np.asarray(_SIDES * np.searchsorted(self.edges, codes // 4) + codes % 4)
 
     def count(self, sample: Counted) -> IntArray:
-        """How often each cell was seen."""
+        """Count how often each cell was seen.
+
+        Parameters
+        ----------
+        sample : Counted
+            The outcomes.
+
+        Returns
+        -------
+        array of int
+            The number of runs in each cell.
+        """
         counts = np.zeros(self.size, np.int64)
         np.add.at(counts, self.place(sample.codes), sample.counts)
         return counts
@@ -101,18 +175,50 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """Events over the cells of a partition: ``holds[i, cell]``; `kind` says how each was made."""
+    """Events over the cells of a partition.
+
+    Parameters
+    ----------
+    cells : Cells
+        The partition.
+    holds : array of bool
+        ``holds[i, cell]`` tells whether event i holds the cell.
+    kind : array of str
+        How each event was made: "tail", "bin" or "ratio".
+    """
 
     cells: Cells
     holds: BoolArray
     kind: NDArray[np.str_]
 
     def count(self, sample: Counted) -> IntArray:
-        """How often each event was seen."""
+        """Count how often each event was seen.
+
+        Parameters
+        ----------
+        sample : Counted
+            The outcomes.
+
+        Returns
+        -------
+        array of int
+            The number of runs in each event.
+        """
         return np.asarray(self.holds.astype(np.int64) @ self.cells.count(sample))
 
     def what(self, event: int) -> Ranges:
-        """The event with all its ranges, so that anyone can count it again."""
+        """Return an event with all its ranges, so that anyone can count it again.
+
+        Parameters
+        ----------
+        event : int
+            The number of the event.
+
+        Returns
+        -------
+        Ranges
+            The event.
+        """
         bins = self.holds[event].reshape(-1, _SIDES)
         if np.all(bins == bins[:, :1]):
             return Ranges((Share(_ranges(self.cells.edges, bins[:, 0])),))
@@ -121,16 +227,17 @@ class Family:
 
 
 def _ranges(edges: IntArray, held: BoolArray) -> tuple[tuple[float, float], ...]:
-    """Neighbouring bins as one half-open range of tau."""
+    """Join neighbouring bins into half-open ranges of tau."""
     ends = [-math.inf, *(int(edge) + 1 for edge in edges), math.inf]
     changes = np.flatnonzero(np.diff(np.concatenate([[0], held.astype(int), [0]])))
     return tuple((ends[first], ends[last]) for first, last in zip(changes[::2], changes[1::2], strict=True))
 
 
 def _edges(one: Counted, zero: Counted, most: int) -> IntArray:
-    """Ends of tails: all values seen if they are few, else quantiles, more of them in the tails; and the extremes.
+    """Choose the ends of tails: all values seen if they are few, else quantiles with more of them in the tails.
 
-    Below the smallest value of one member lies what may be possible for the other only.
+    The extremes of each member are added. Below the smallest value of one member lies what may be possible for the
+    other only.
     """
     pooled = joined([one, zero])
     values = np.unique(pooled.tau)
@@ -144,7 +251,19 @@ def _edges(one: Counted, zero: Counted, most: int) -> IntArray:
 
 
 def family_of(one: Counted, zero: Counted, most: int = 48) -> Family:
-    """The events that a pilot sample of both members suggests: where tau has many values, about `most` ends of tails.
+    """Make the events that a pilot sample of both members suggests.
+
+    Parameters
+    ----------
+    one, zero : Counted
+        The pilot sample of the members with x = 1 and x = 0.
+    most : int
+        About how many ends of tails are used if tau has many values.
+
+    Returns
+    -------
+    Family
+        The events.
 
     Examples
     --------
@@ -168,7 +287,7 @@ def family_of(one: Counted, zero: Counted, most: int = 48) -> Family:
 
 
 def _ratio_sets(cells: Cells, one: Counted, zero: Counted, most: int = 24) -> BoolArray:
-    """The cells with the largest ratio in the pilot, from few to many, and those with the smallest."""
+    """Take the cells with the largest ratio in the pilot, from few to many, and those with the smallest."""
     first, second = cells.count(one), cells.count(zero)
     seen = np.flatnonzero(first + second)
     ratio = (first[seen] + 0.5) / (second[seen] + 0.5)  # one rounded division: equal ratios are equal numbers

@@ -1,4 +1,4 @@
-"""From counts and sums to intervals: what a sample says about a probability or a mean, and how sure it is."""
+"""From counts and sums to intervals for a probability or a mean."""
 
 from __future__ import annotations
 
@@ -27,13 +27,34 @@ IntArray = NDArray[np.int64]
 
 
 def check_confidence(confidence: float) -> None:
-    """A confidence level lies strictly between 0 and 1."""
+    """Check a confidence level.
+
+    Parameters
+    ----------
+    confidence : float
+        The level.
+
+    Raises
+    ------
+    ParameterError
+        If it is not in (0, 1), or if it is above 1 - 1e-9.
+    """
     require(0.0 < confidence < 1.0, f"confidence must lie in (0, 1), got {confidence}")
     require(confidence <= 1.0 - 1e-9, f"confidence must be at most 1 - 1e-9, got {confidence}")
 
 
 def percent(confidence: float) -> str:
-    """A confidence level for a reader.
+    """Format a confidence level for a reader.
+
+    Parameters
+    ----------
+    confidence : float
+        The level.
+
+    Returns
+    -------
+    str
+        The level in percent.
 
     Examples
     --------
@@ -44,7 +65,21 @@ def percent(confidence: float) -> str:
 
 
 def clopper_pearson(successes: int, trials: int, confidence: float) -> Interval:
-    """Exact two-sided interval for a binomial proportion: each end is missed with at most half the level.
+    """Compute the exact two-sided interval for a binomial proportion. Each end is missed with at most half the level.
+
+    Parameters
+    ----------
+    successes : int
+        The number of successes.
+    trials : int
+        The number of trials, at least 1.
+    confidence : float
+        The confidence of the interval.
+
+    Returns
+    -------
+    low, high : float
+        The ends.
 
     Examples
     --------
@@ -63,7 +98,21 @@ def clopper_pearson(successes: int, trials: int, confidence: float) -> Interval:
 
 
 def lower_ends(successes: IntArray, trials: int, level: float) -> FloatArray:
-    """One-sided Clopper-Pearson bounds: each proportion is below its own with probability at most `level`.
+    """Compute one-sided Clopper-Pearson bounds from below. P(proportion < bound) is at most `level` for each.
+
+    Parameters
+    ----------
+    successes : array of int
+        The number of successes for each proportion.
+    trials : int
+        The number of trials, the same for all.
+    level : float
+        The level of each bound.
+
+    Returns
+    -------
+    array
+        The bounds.
 
     Examples
     --------
@@ -77,7 +126,22 @@ def lower_ends(successes: IntArray, trials: int, level: float) -> FloatArray:
 
 
 def upper_ends(successes: IntArray, trials: int, level: float) -> FloatArray:
-    """The same from above: each proportion exceeds its bound with probability at most `level`."""
+    """Compute one-sided Clopper-Pearson bounds from above. P(proportion > bound) is at most `level` for each.
+
+    Parameters
+    ----------
+    successes : array of int
+        The number of successes for each proportion.
+    trials : int
+        The number of trials, the same for all.
+    level : float
+        The level of each bound.
+
+    Returns
+    -------
+    array
+        The bounds.
+    """
     from scipy.special import betainccinv
 
     ends = betainccinv(successes + 1, np.maximum(trials - successes, 1), level)
@@ -85,7 +149,21 @@ def upper_ends(successes: IntArray, trials: int, level: float) -> FloatArray:
 
 
 def student_quantile(freedom: int, u: float) -> float:
-    """Quantile of Student's t; from 1000 degrees of freedom on by its expansion around the normal (error below 1e-7).
+    """Compute a quantile of Student's t.
+
+    From 1000 degrees of freedom on it is the expansion around the normal law (error below 1e-7).
+
+    Parameters
+    ----------
+    freedom : int
+        The degrees of freedom.
+    u : float
+        The probability of values below the quantile.
+
+    Returns
+    -------
+    float
+        The quantile.
 
     Examples
     --------
@@ -101,9 +179,23 @@ def student_quantile(freedom: int, u: float) -> float:
 
 
 def mean_interval(count: int, total: int, total_of_squares: int, confidence: float) -> Interval | None:
-    """Student's interval for a mean from exact integer sums; None from a single observation.
+    """Compute Student's interval for a mean from exact integer sums.
 
-    Its level is asymptotic: termination times are skewed, and a few thousand runs are needed for it to be kept well.
+    Its level is asymptotic: termination times are skewed, and a few thousand runs are needed to keep it well.
+
+    Parameters
+    ----------
+    count : int
+        The number of observations.
+    total, total_of_squares : int
+        The sum of the observations, and of their squares.
+    confidence : float
+        The confidence of the interval.
+
+    Returns
+    -------
+    pair of float or None
+        The ends; None for fewer than two observations.
 
     Examples
     --------

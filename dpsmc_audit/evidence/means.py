@@ -1,8 +1,8 @@
 """Averages of values in [0, 1] that are not counts (Rao-Blackwell weights, probabilities of sequences).
 
-Binomial intervals do not hold for them, and normal ones fail where rare values decide the mean. The bets of
-Waudby-Smith and Ramdas (2024) hold for every law and every number of values: a gambler who bets that the mean is
-above m cannot, if it is not, multiply a capital of 1 by a factor of 1/level at any time but with probability `level`.
+Binomial intervals do not hold for them, and normal ones fail if rare values decide the mean. The bets of Waudby-Smith
+and Ramdas (2024) hold for every law and every number of values. A gambler bets that the mean is above m. If it is not,
+he ever multiplies a capital of 1 by 1/level with probability at most `level`.
 """
 
 from __future__ import annotations
@@ -24,12 +24,20 @@ _MOST = 0.75
 """A bet never risks more than this share of the capital."""
 
 _HALVINGS = 34
-"""Of the interval [0, 1]: a bound is below where it could be by less than 1e-10."""
+"""Halvings of the interval [0, 1]: a bound is less than 1e-10 below its exact value."""
 
 
 @dataclass(frozen=True)
 class BoundedMean:
-    """Mean of a sample of values in [0, 1], and an interval for what it estimates."""
+    """Mean of a sample of values in [0, 1], and an interval for the mean of their law.
+
+    Parameters
+    ----------
+    mean : float
+        The mean of the sample.
+    low, high : float
+        The ends of the interval.
+    """
 
     mean: float
     low: float
@@ -37,7 +45,7 @@ class BoundedMean:
 
 
 def _stakes(values: FloatArray, level: float) -> FloatArray:
-    """What is bet on each value, by the variance of those before it: ``sqrt(2 ln(1/level) / (n variance))``."""
+    """Compute each stake from the variance of the values before it: ``sqrt(2 ln(1/level) / (n variance))``."""
     n = values.shape[0]
     before = np.arange(n, dtype=np.float64)[:, None]
     mean = (0.5 + _sums_before(values)) / (before + 1.0)
@@ -51,10 +59,29 @@ def _sums_before(values: FloatArray) -> FloatArray:
 
 
 def lower_means(values: FloatArray, level: float) -> FloatArray:
-    """A lower bound on the mean of each column's law on [0, 1]: P(bound > mean) <= level, any law, any sample size.
+    """Compute a lower bound on the mean of each column's law on [0, 1].
+
+    P(bound > mean) <= level holds for any law and any sample size.
 
     The bound is the smallest mean at which the gambler has not won. With stakes ``min(s, 0.75 / m)`` every factor
-    ``1 + stake (x - m)`` falls with m, so bisection finds it, and ends below it.
+    ``1 + stake (x - m)`` falls with m, so bisection finds the bound. It ends below it.
+
+    Parameters
+    ----------
+    values : array
+        The values, a column for each law.
+    level : float
+        The level of each bound.
+
+    Returns
+    -------
+    array
+        The bound for each column.
+
+    Raises
+    ------
+    ParameterError
+        If there are no values, or a value is not in [0, 1].
 
     Examples
     --------
@@ -79,9 +106,26 @@ def lower_means(values: FloatArray, level: float) -> FloatArray:
 
 
 def betting_intervals(values: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
-    """Lower and upper ends for the mean of each column, each end missed with half of the level.
+    """Compute an interval for the mean of each column. Each end is missed with half of the level.
 
-    Rarely one gambler refutes all that the other leaves; what lies between the two ends is then taken instead.
+    Rarely one gambler refutes everything that the other leaves. The interval between the two ends is then used instead.
+
+    Parameters
+    ----------
+    values : array
+        The values in [0, 1], a column for each law.
+    confidence : float
+        The confidence of each interval.
+
+    Returns
+    -------
+    low, high : array
+        The ends for each column.
+
+    Raises
+    ------
+    ParameterError
+        If the confidence is not valid, there are no values, or a value is not in [0, 1].
     """
     check_confidence(confidence)
     level = 0.5 * (1.0 - confidence)
@@ -90,7 +134,26 @@ def betting_intervals(values: FloatArray, confidence: float) -> tuple[FloatArray
 
 
 def betting_interval(values: FloatArray, confidence: float) -> Interval:
-    """Interval for a mean of values in [0, 1], half of the level on each side: P(low <= mean <= high) >= confidence.
+    """Compute an interval for a mean of values in [0, 1].
+
+    P(low <= mean <= high) >= confidence, with half of the level on each side.
+
+    Parameters
+    ----------
+    values : array
+        The values.
+    confidence : float
+        The confidence of the interval.
+
+    Returns
+    -------
+    low, high : float
+        The ends.
+
+    Raises
+    ------
+    ParameterError
+        If the confidence is not valid, there are no values, or a value is not in [0, 1].
 
     Examples
     --------
@@ -103,5 +166,23 @@ def betting_interval(values: FloatArray, confidence: float) -> Interval:
 
 
 def bounded_mean(values: FloatArray, confidence: float) -> BoundedMean:
-    """Mean and betting interval."""
+    """Compute the mean and its betting interval.
+
+    Parameters
+    ----------
+    values : array
+        The values in [0, 1].
+    confidence : float
+        The confidence of the interval.
+
+    Returns
+    -------
+    BoundedMean
+        The mean and the interval.
+
+    Raises
+    ------
+    ParameterError
+        If the confidence is not valid, there are no values, or a value is not in [0, 1].
+    """
     return BoundedMean(float(values.mean()), *betting_interval(values, confidence))

@@ -1,4 +1,4 @@
-"""What could have been seen: the smallest violations that a method finds with probability 0.9."""
+"""The smallest violations that a method finds with probability 0.9."""
 
 from __future__ import annotations
 
@@ -13,13 +13,28 @@ POWER = 0.9
 _PROBABILITIES = (0.5, 0.1, 0.01, 0.001)
 
 Shows = Callable[[float, float], bool]
-"""Would an event with these two probabilities, the larger first, refute the claim with probability 0.9 or more?"""
+"""Tells whether an event with these two probabilities (the larger first) refutes the claim with probability 0.9."""
 
 
 def detectable(shows: Shows, floor: float, epsilon: float, delta: float) -> Detectable:
-    """The smallest violations of a claim that show, for events of several probabilities.
+    """Find the smallest detectable violations of a claim, for events of several probabilities.
 
-    It is about events that the method looks at; one that no cell of the family separates is not seen at any size.
+    They hold for events that the method looks at. An event that no cell of the family separates is not seen at any
+    size.
+
+    Parameters
+    ----------
+    shows : callable
+        Tells whether an event with two given probabilities, the larger first, refutes the claim with probability 0.9.
+    floor : float
+        The probability of the event for the main result.
+    epsilon, delta : float
+        The claim.
+
+    Returns
+    -------
+    Detectable
+        The smallest violations; None where no violation would be found.
     """
 
     def least_epsilon(p: float) -> float | None:
@@ -30,7 +45,7 @@ def detectable(shows: Shows, floor: float, epsilon: float, delta: float) -> Dete
 
 
 def _smallest(found: Callable[[float], bool], low: float, high: float) -> float | None:
-    """Where a condition that holds from some value on begins to hold; None if not even at the highest."""
+    """Find where a condition that holds from some value on begins to hold; None if it fails at the highest value."""
     if not found(high):
         return None
     while high - low > 1e-6 * (high + 1e-9):

@@ -40,28 +40,68 @@ _ROUNDING = 1e-15
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """delta for each epsilon, in both directions; both fall and are convex in exp(epsilon)."""
+    """delta for each epsilon, in both directions. Both fall and are convex in exp(epsilon).
+
+    Parameters
+    ----------
+    epsilon : array
+        The grid.
+    delta_1_over_0, delta_0_over_1 : array
+        The delta that each direction needs at each epsilon.
+    """
 
     epsilon: FloatArray
     delta_1_over_0: FloatArray
     delta_0_over_1: FloatArray
 
     def at(self, epsilon: float) -> float:
-        """The delta that both directions need at an epsilon of the grid."""
+        """Return the delta that both directions need.
+
+        Parameters
+        ----------
+        epsilon : float
+            An epsilon of the grid. For any other value the nearest one is used.
+
+        Returns
+        -------
+        float
+            The larger delta of the two directions.
+        """
         place = int(np.argmin(np.abs(self.epsilon - epsilon)))
         return float(max(self.delta_1_over_0[place], self.delta_0_over_1[place]))
 
 
 @dataclass(frozen=True, eq=False)
 class Leakage:
-    """What two laws over the same outcomes tell apart: profile, total variation, and the best event above a floor."""
+    """How well two laws over the same outcomes can be distinguished.
+
+    Parameters
+    ----------
+    profile : Profile
+        The privacy profile.
+    total_variation : float
+        The total variation distance.
+    best : Event, optional
+        The best event above a floor.
+    """
 
     profile: Profile
     total_variation: float
     best: Event | None
 
     def as_dict(self, epsilon: float) -> dict[str, Any]:
-        """As ``result.json`` has it."""
+        """Return the leakage as ``result.json`` holds it.
+
+        Parameters
+        ----------
+        epsilon : float
+            The claimed epsilon. It and its double should be in the grid of the profile.
+
+        Returns
+        -------
+        dict
+            Total variation, delta at epsilon and at its double, and the best event.
+        """
         best = self.best
         return {
             "total_variation": self.total_variation,
@@ -72,7 +112,24 @@ class Leakage:
 
 
 def epsilon_grid(epsilon: float, given: Sequence[float] | None = None) -> FloatArray:
-    """Where a profile is computed: as given, or from 0 far beyond the claimed epsilon; the claim and its double in it.
+    """Make the grid of a profile. The claimed epsilon and its double are always in it.
+
+    Parameters
+    ----------
+    epsilon : float
+        The claimed epsilon.
+    given : sequence of float, optional
+        The other points. By default they reach from 0 far beyond the claimed epsilon.
+
+    Returns
+    -------
+    array
+        The grid, increasing.
+
+    Raises
+    ------
+    ParameterError
+        If `given` is empty or holds a value that is negative or not finite.
 
     Examples
     --------
@@ -91,24 +148,58 @@ def epsilon_grid(epsilon: float, given: Sequence[float] | None = None) -> FloatA
 
 
 def check_floor(floor: float) -> None:
-    """Events of interest have a probability between 0 and 1."""
+    """Check the smallest probability of events of interest.
+
+    Parameters
+    ----------
+    floor : float
+        The probability.
+
+    Raises
+    ------
+    ParameterError
+        If it is not in (0, 1).
+    """
     require(0.0 < floor < 1.0, f"floor must lie in (0, 1), got {floor}")
 
 
 def factor(epsilon: float) -> float:
-    """``exp(epsilon)``, or a number that leaves nothing of any probability where that overflows."""
+    """Compute ``exp(epsilon)`` without overflow.
+
+    Parameters
+    ----------
+    epsilon : float
+        The exponent.
+
+    Returns
+    -------
+    float
+        ``exp(epsilon)``, or ``exp(700)`` if that is less: large enough to leave nothing of any probability.
+    """
     return math.exp(min(epsilon, 700.0))
 
 
 def _over(p: FloatArray, q: FloatArray, epsilon: float) -> float:
-    """``max over S of p(S) - exp(epsilon) q(S)``; where exp(epsilon) overflows, what q cannot reach at all."""
+    """Compute ``max over S of p(S) - exp(epsilon) q(S)``. Above 700 it is the probability of what q cannot reach."""
     if epsilon > 700.0:
         return float(p[q == 0.0].sum())
     return float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum())
 
 
 def privacy_profile(p1: FloatArray, p0: FloatArray, epsilons: FloatArray) -> Profile:
-    """The profile of two laws over the same outcomes.
+    """Compute the profile of two laws over the same outcomes.
+
+    Parameters
+    ----------
+    p1, p0 : array
+        The probabilities of the outcomes with x_n = 1 and with x_n = 0.
+    epsilons : array
+        The grid.
+
+    Returns
+    -------
+    Profile
+        The profile.
 
     Examples
     --------
@@ -123,10 +214,24 @@ def privacy_profile(p1: FloatArray, p0: FloatArray, epsilons: FloatArray) -> Pro
 
 
 def worst_event(p1: FloatArray, p0: FloatArray, epsilon: float) -> tuple[float, Event]:
-    """The delta needed at this epsilon by the worse direction, and the event that needs it.
+    """Find the delta that the worse direction needs at an epsilon, and the event that needs it.
 
-    Outcomes whose ratio is exp(epsilon) but for rounding need no delta and are left out of the event: many may sit
-    there. Of two directions that need as much, the event is that of x_n = 1.
+    Outcomes whose ratio is exp(epsilon) up to rounding need no delta and are left out of the event: there may be many.
+    If both directions need the same, the event is that of x_n = 1.
+
+    Parameters
+    ----------
+    p1, p0 : array
+        The probabilities of the outcomes with x_n = 1 and with x_n = 0.
+    epsilon : float
+        The epsilon.
+
+    Returns
+    -------
+    delta : float
+        The delta needed.
+    event : Event
+        The event.
 
     Examples
     --------
@@ -144,12 +249,37 @@ def worst_event(p1: FloatArray, p0: FloatArray, epsilon: float) -> tuple[float, 
 
 
 def total_variation(p1: FloatArray, p0: FloatArray) -> float:
-    """``max over S of |P_1(S) - P_0(S)|``."""
+    """Compute ``max over S of |P_1(S) - P_0(S)|``.
+
+    Parameters
+    ----------
+    p1, p0 : array
+        The probabilities of the outcomes with x_n = 1 and with x_n = 0.
+
+    Returns
+    -------
+    float
+        The total variation distance.
+    """
     return max(_over(p1, p0, 0.0), _over(p0, p1, 0.0))
 
 
 def tail_of_tau(k: int, beyond: bool, decision: int | None = None) -> Ranges:
-    """The event ``tau <= k``, or ``tau > k``, of the test.
+    """Make the event ``tau <= k`` or ``tau > k`` of the test.
+
+    Parameters
+    ----------
+    k : int
+        The end of the tail.
+    beyond : bool
+        Whether the event is ``tau > k``.
+    decision : {0, 1, -1}, optional
+        The decision that is part of the event; None for any decision.
+
+    Returns
+    -------
+    Ranges
+        The event.
 
     Examples
     --------
@@ -163,14 +293,25 @@ def tail_of_tau(k: int, beyond: bool, decision: int | None = None) -> Ranges:
 def best_tail(
     p1: FloatArray, p0: FloatArray, floor: float, tail: Callable[[int, bool], What] | None = None
 ) -> Event | None:
-    """The tail with the largest ratio, either way, among those that one of the members meets with at least `floor`.
+    """Find the tail with the largest ratio, in one direction or the other, among those that are probable enough.
 
-    Where tails have the same ratio but for rounding (log ratios within `ties.CLOSE`), it is the most probable of them,
-    by the likelier member: on a plateau, where every ratio is exp(-epsilon), rounding would choose any. Of tails that
-    are equally probable as well, it is the shortest of those below, then of those beyond.
+    If tails have the same ratio up to rounding (log ratios within `ties.CLOSE`), the most probable one for the likelier
+    member is returned: on a plateau, where every ratio is exp(-epsilon), rounding would choose any. Of tails that are
+    also equally probable, it is the shortest of those below, then of those beyond.
 
-    Outcomes are in the order of tau = 1, 2, ...; `tail` makes an event of (k, beyond) for the first k outcomes or the
-    ones beyond.
+    Parameters
+    ----------
+    p1, p0 : array
+        The probabilities of the outcomes with x_n = 1 and with x_n = 0, in the order of tau = 1, 2, ...
+    floor : float
+        The least probability of a tail for the likelier member.
+    tail : callable, optional
+        Makes an event of (k, beyond), for the first k outcomes or the ones beyond. By default `tail_of_tau`.
+
+    Returns
+    -------
+    Event or None
+        The tail; None if no tail is probable enough.
 
     Examples
     --------
@@ -183,7 +324,7 @@ def best_tail(
     above = np.cumsum(p1[::-1])[::-1][1:], np.cumsum(p0[::-1])[::-1][1:]
     for beyond, (one, zero) in ((False, below), (True, above)):
         likely = np.maximum(one, zero)
-        # what is impossible for one member may have a trace of probability, by rounding
+        # an event that is impossible for one member may have a tiny probability by rounding
         ratio = np.abs(np.log(np.maximum(one, _ROUNDING)) - np.log(np.maximum(zero, _ROUNDING)))
         worthy = np.where(likely >= floor * (1.0 - 1e-12), ratio, -1.0)
         if worthy.size and worthy.max() >= 0.0:
@@ -193,7 +334,18 @@ def best_tail(
 
 
 def largest(events: Sequence[Event | None]) -> Event | None:
-    """The event with the largest ratio, either way; of those that are equal but for rounding, the most probable."""
+    """Find the event with the largest ratio, in one direction or the other.
+
+    Parameters
+    ----------
+    events : sequence of Event or None
+        The events. None is ignored.
+
+    Returns
+    -------
+    Event or None
+        The event. Of those with the same ratio up to rounding, it is the most probable one. None if there is no event.
+    """
     known = [event for event in events if event is not None]
     if not known:
         return None

@@ -1,4 +1,4 @@
-"""What an audit ends in."""
+"""The result of an audit."""
 
 from __future__ import annotations
 
@@ -13,11 +13,21 @@ __all__ = ["METHODS", "Detectable", "Finding", "Method", "Verdict", "rounded_up"
 
 Method = Literal["split", "union", "anytime"]
 METHODS = ("split", "union", "anytime")
-"""How a verdict comes from samples: `bounds` has the first two, `anytime` the third."""
+"""Methods to reach a verdict from samples: `bounds` has the first two, `anytime` the third."""
 
 
 def rounded_up(value: float) -> str:
-    """A bound from above for a reader: two digits, and not below the value.
+    """Format an upper bound for a reader: two digits, and not below the value.
+
+    Parameters
+    ----------
+    value : float
+        The bound, not negative.
+
+    Returns
+    -------
+    str
+        The rounded bound.
 
     Examples
     --------
@@ -32,12 +42,22 @@ def rounded_up(value: float) -> str:
 
 @dataclass(frozen=True)
 class Detectable:
-    """The smallest violations that these samples would have shown with probability 0.9, on events that are looked at.
+    """The smallest violations that these samples would have shown with probability 0.9.
 
-    `epsilon` belongs to an event of probability `probability`, `by_probability` has it for others; `delta` is the
-    probability of an event that is impossible for the other member. None where no violation would have shown. Looked at
-    are tails of tau, bins and sets of bins, as `evidence.events` makes them; a single value of tau among very many is
-    seen only together with its neighbours.
+    The events are tails of tau, bins and sets of bins, as `evidence.events` makes them. A single value of tau among
+    very many is seen only together with its neighbours.
+
+    Parameters
+    ----------
+    probability : float
+        The probability of the event that `epsilon` belongs to.
+    epsilon : float or None
+        The smallest epsilon that would have shown; None if no violation would have.
+    delta : float or None
+        The smallest probability that would have shown, of an event that is impossible for the other member; None
+        likewise.
+    by_probability : dict
+        The smallest epsilon for events of other probabilities.
     """
 
     probability: float
@@ -46,7 +66,7 @@ class Detectable:
     by_probability: dict[float, float | None] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """As ``result.json`` has it."""
+        """Return the violations as ``result.json`` holds them."""
         return {
             "events": "tails of tau, bins and sets of bins, with and without the decision",
             "event_probability": self.probability,
@@ -57,7 +77,7 @@ class Detectable:
 
 
 class Verdict(StrEnum):
-    """What an audit says of a claim."""
+    """The answer of an audit to a claim."""
 
     VIOLATED = "violated"
     """The claim does not hold: by proof (exact) or at the stated confidence (sampled)."""

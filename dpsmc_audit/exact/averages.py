@@ -8,8 +8,8 @@ Each number carries its numerical error. Several ways lead to it:
 - *Wald's identities* with measured overshoots, in place of that law where bounds are far apart and drift is missing;
 - *brackets* of the law for fixed bounds where steps are coarse and it is a staircase in L.
 
-Brackets, renewals and fixed bounds state a bound of their error; quadratures and overshoots an estimate of it, which
-the tests hold against the other ways.
+Brackets, renewals and fixed bounds state a bound of their error; quadratures and overshoots state an estimate of
+it, which the tests compare with the other ways.
 """
 
 from __future__ import annotations
@@ -53,9 +53,16 @@ __all__ = [
 
 @dataclass(frozen=True)
 class WorstErrors:
-    """The largest error probabilities over each hypothesis: at ``p + delta`` and at ``p - delta``.
+    """The largest error probability over each hypothesis, at ``p + delta`` and at ``p - delta``.
 
     P(H_alt) falls and P(H_null) rises with p_phi, path by path, so the worst case is where the hypotheses begin.
+
+    Parameters
+    ----------
+    fp : Exact
+        P(H_alt) at ``p + delta``.
+    fn : Exact
+        P(H_null) at ``p - delta``.
     """
 
     fp: Exact
@@ -64,7 +71,22 @@ class WorstErrors:
 
 @lru_cache(maxsize=512)
 def exact_mean(setting: Setting) -> Exact:
-    """Mean number of samples.
+    """Compute the mean number of samples.
+
+    Parameters
+    ----------
+    setting : Setting
+        The test, its noise and the system.
+
+    Returns
+    -------
+    Exact
+        The mean and its numerical error. If L is a `Law` without a finite mean, the result is inf.
+
+    Raises
+    ------
+    ParameterError
+        If p_phi is not a probability.
 
     Examples
     --------
@@ -91,7 +113,7 @@ def exact_mean(setting: Setting) -> Exact:
 
 
 def _mean_of_any(setting: Setting) -> Exact:
-    """Of the exact law; where that is not affordable, between bounds. An L without a mean leaves tau without one."""
+    """Take the mean of the exact law, or a bracket if the law is not affordable. Without a mean of L, tau has none."""
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     if isinstance(mechanism, Law) and math.isinf(mechanism.moments[0]):
         return Exact(math.inf, 0.0, "no mean")
@@ -107,7 +129,22 @@ def _mean_of_any(setting: Setting) -> Exact:
 
 
 def rough_mean(setting: Setting) -> Exact:
-    """Mean number of samples to a percent, where `exact_mean` would take long: near p with two-sided noise.
+    """Compute the mean number of samples to 1 % where `exact_mean` would take long: near p with two-sided noise.
+
+    Parameters
+    ----------
+    setting : Setting
+        The test, its noise and the system.
+
+    Returns
+    -------
+    Exact
+        The mean and its numerical error. If a bracket does not reach 1 %, the result is that of `exact_mean`.
+
+    Raises
+    ------
+    ParameterError
+        If p_phi is not a probability.
 
     Examples
     --------
@@ -135,11 +172,11 @@ def _mean_without_noise(test: Sprt, p_phi: float) -> Exact:
 
 
 def _mean_of_certain_walk(setting: Setting) -> Exact:
-    """The walk is a straight line; ``E[tau] = sum_k P(tau > k)``, the survival function along that line."""
+    """Sum P(tau > k), the survival function of L along the walk. The walk is a straight line."""
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     step, bound = (test.s_plus, test.b_up) if p_phi == 1.0 else (test.s_minus, test.b_low)
     last = math.ceil((bound + float(mechanism.quantile(1.0 - 1e-15))) / step) + 1
-    if last > 10_000_000:  # half a step is nothing here
+    if last > 10_000_000:  # half a step is negligible here
         mean = (bound + average_over(mechanism, float)) / step + 0.5
         return Exact(mean, 0.5 + 1e-9 * mean, "straight line")
     running = mechanism.survival(np.arange(last) * step - bound)
@@ -148,7 +185,7 @@ def _mean_of_certain_walk(setting: Setting) -> Exact:
 
 @lru_cache(maxsize=512)
 def _rare(setting: Setting) -> Exact:
-    """Probability of leaving against the drift."""
+    """Compute P(leave against the drift)."""
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     h = abs(test.exponent(p_phi))
     if math.isinf(h):
@@ -170,7 +207,7 @@ def _rare(setting: Setting) -> Exact:
 
 
 def _is_rough(test: Sprt, p_phi: float) -> bool:
-    """Do steps up and down share a lattice (p near 1/4, 1/3, 1/2, 2/3 or 3/4) on which overshoots go up and down?"""
+    """Tell whether both steps share a lattice (p near 1/4, 1/3, 1/2, 2/3 or 3/4), on which overshoots oscillate."""
     if test.s_plus == test.s_minus:
         return True
     ratio = math.log(test.s_minus / test.s_plus)
@@ -179,7 +216,10 @@ def _is_rough(test: Sprt, p_phi: float) -> bool:
 
 
 def _rare_of_certain_walk(setting: Setting) -> Exact:
-    """No sample leads the wrong way; only a coin, or the first sample where one bound is nearly gone, can."""
+    """Compute P(leave against the drift) if all samples are certain.
+
+    No sample leads the wrong way. Only a coin can, or the first sample if one bound leaves almost no room.
+    """
     if float(setting.mechanism.quantile(0.0)) >= 0.0:
         return Exact(0.0, 0.0, "certain")
     law = exact_law(setting)
@@ -187,7 +227,7 @@ def _rare_of_certain_walk(setting: Setting) -> Exact:
 
 
 def _rare_of_atom(test: Sprt, p_phi: float, excess: float) -> Exact:
-    """Of one L: for Algorithm 1, the only one."""
+    """Compute P(leave against the drift) for one value of L. Algorithm 1 has only one."""
     if excess <= test.no_room:
         return Exact(0.5, 0.0, "coin")
     walk, b_up, b_low = Steps.of(test, p_phi), test.b_up + excess, test.b_low + excess
@@ -201,13 +241,44 @@ def _rare_of_atom(test: Sprt, p_phi: float, excess: float) -> Exact:
 
 
 def exact_null_probability(setting: Setting) -> Exact:
-    """P(return H_null)."""
+    """Compute P(return H_null).
+
+    Parameters
+    ----------
+    setting : Setting
+        The test, its noise and the system.
+
+    Returns
+    -------
+    Exact
+        The probability and its numerical error.
+
+    Raises
+    ------
+    ParameterError
+        If p_phi is not a probability. Also if p_phi is 0 or 1, L can be negative and the law of tau is too long.
+    """
     rare = _rare(setting)
     return rare if setting.test.exponent(setting.p_phi) < 0.0 else Exact(1.0 - rare.value, rare.error, rare.method)
 
 
 def exact_error(setting: Setting) -> Exact:
-    """P(wrong decision); the truth is H_null iff p_phi > p, also inside the indifference region.
+    """Compute P(wrong decision). The truth is H_null iff p_phi > p, also inside the indifference region.
+
+    Parameters
+    ----------
+    setting : Setting
+        The test, its noise and the system.
+
+    Returns
+    -------
+    Exact
+        The probability and its numerical error.
+
+    Raises
+    ------
+    ParameterError
+        If p_phi is not a probability. Also if p_phi is 0 or 1, L can be negative and the law of tau is too long.
 
     Examples
     --------
@@ -224,9 +295,21 @@ def exact_error(setting: Setting) -> Exact:
 
 
 def worst_errors(test: Sprt, mechanism: Mechanism) -> WorstErrors:
-    """`fp` = P(H_alt) at ``p + delta``, `fn` = P(H_null) at ``p - delta``.
+    """Compute the largest error probability over each hypothesis.
 
-    Wald's bounds promise ``alpha / (1 - alpha)``, not alpha: with coarse steps either may exceed alpha.
+    Wald's bounds promise ``alpha / (1 - alpha)``, not alpha: with coarse steps each error may exceed alpha.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    mechanism : Mechanism
+        The law of the noise L.
+
+    Returns
+    -------
+    WorstErrors
+        `fp` is P(H_alt) at ``p + delta``, `fn` is P(H_null) at ``p - delta``.
 
     Examples
     --------
@@ -241,7 +324,23 @@ def worst_errors(test: Sprt, mechanism: Mechanism) -> WorstErrors:
 
 
 def exact_sd(setting: Setting) -> Exact:
-    """Standard deviation of tau; nan where the second moment is not affordable.
+    """Compute the standard deviation of tau.
+
+    Parameters
+    ----------
+    setting : Setting
+        The test, its noise and the system.
+
+    Returns
+    -------
+    Exact
+        The standard deviation and its numerical error. It is inf if L is a `Law` without a finite variance. It is
+        nan if the second moment for `NoNoise` or `Exponential` is not affordable.
+
+    Raises
+    ------
+    ParameterError
+        If p_phi is not a probability, or if the exact law of any other mechanism is not affordable.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Averages over L between rigorous bounds, for steps so coarse that the law for fixed bounds is a staircase in L."""
+"""Averages over L between rigorous bounds, for coarse steps: the law for fixed bounds is then a staircase in L."""
 
 from __future__ import annotations
 
@@ -21,15 +21,28 @@ __all__ = ["COARSE", "against", "is_coarse", "mean_by_bracket", "rare_by_bracket
 _EVALUATIONS = 300
 _TAIL = 1e-10
 COARSE = 12.0
-"""Bounds, or an L, fewer steps wide than this are no place for smooth approximations."""
+"""Smooth approximations need bounds, or an L, at least this many steps wide."""
 
 _ROUGH = 2e-3
 SMOOTH = 10.0
-"""Fewer steps away than this a bound is always looked at exactly."""
+"""A bound fewer steps away than this is always treated exactly."""
 
 
 def is_coarse(test: Sprt, scale: float) -> bool:
-    """Are both the bounds and the typical L only a few steps wide?"""
+    """Tell whether both the bounds and the typical L are only a few steps wide.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    scale : float
+        The typical L.
+
+    Returns
+    -------
+    bool
+        Whether both are narrower than `COARSE` times ``s_plus + s_minus``.
+    """
     return (test.b_up + test.b_low) / test.step_sum < COARSE and scale / test.step_sum < COARSE
 
 
@@ -41,10 +54,10 @@ def _bracket(
     beyond: tuple[float, float],
     coin: float,
 ) -> Exact:
-    """E[f(L)] from bounds of f on intervals of L, the interval that matters most halved again and again.
+    """Bracket E[f(L)] from bounds of f on intervals of L. The interval with the largest share of the error is halved.
 
-    `inside` bounds f on an interval of L, `beyond` where L exceeds `top`; f is `coin` where a coin decides. Of
-    intervals that matter the same but for rounding the one with the smallest L is halved.
+    `inside` bounds f on an interval of L, `beyond` bounds it for L above `top`. f equals `coin` where a coin decides.
+    If shares of the error are equal up to rounding, the interval with the smallest L is halved.
     """
     lowest = float(mechanism.quantile(0.0))
     tossed = 0.0 if lowest > test.no_room else 1.0 - float(mechanism.survival(test.no_room))
@@ -71,13 +84,26 @@ def _bracket(
 
 
 def _few_digits(value: float) -> float:
-    """To 24 binary digits: numbers that differ by rounding become equal."""
+    """Round to 24 binary digits, so that numbers that differ by rounding become equal."""
     mantissa, exponent = math.frexp(value)
     return math.ldexp(round(mantissa * 2.0**24), exponent - 24)
 
 
 def mean_by_bracket(setting: Setting) -> Exact:
-    """On each path tau does not fall when L grows: the means at the ends of an interval bracket those inside."""
+    """Bracket the mean number of samples.
+
+    On each path tau does not fall when L grows, so the means at the ends of an interval bracket those inside.
+
+    Parameters
+    ----------
+    setting : Setting
+        The test, its noise and the system.
+
+    Returns
+    -------
+    Exact
+        The middle of the bracket. The error is half its width, and a little for rounding.
+    """
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     top = float(mechanism.quantile(1.0 - _TAIL))
     last = overshoots(test, p_phi).mean(test.b_up + 3.0 * top, test.b_low + 3.0 * top)
@@ -89,11 +115,24 @@ def mean_by_bracket(setting: Setting) -> Exact:
 
 
 def rare_by_bracket(setting: Setting) -> Exact:
-    """Leaving against the drift is likelier the closer that bound and the further the other; never above exp(-h b)."""
+    """Bracket the probability to leave against the drift.
+
+    It grows if that bound comes closer or the other bound moves away, and it is never above ``exp(-h b)``.
+
+    Parameters
+    ----------
+    setting : Setting
+        The test, its noise and the system.
+
+    Returns
+    -------
+    Exact
+        The middle of the bracket. The error is half its width, and more where Wald's identities replace the law.
+    """
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     h = abs(test.exponent(p_phi))
     bound = test.b_low if test.exponent(p_phi) >= 0.0 else test.b_up
-    # the same for all laws of a kind, so that what was computed for one serves the others
+    # the same top for all laws of a kind, so that they share cached results
     top = 30.0 / h if h > 0.0 else float(mechanism.quantile(1.0 - _TAIL))
 
     def inside(left: float, right: float) -> tuple[float, float]:
@@ -110,7 +149,24 @@ def rare_by_bracket(setting: Setting) -> Exact:
 
 @lru_cache(maxsize=8192)
 def against(test: Sprt, p_phi: float, along: float, against: float) -> float:
-    """P(leave against the drift) with the bound along the drift enlarged by one excess, the other by another."""
+    """Compute P(leave against the drift) if the two bounds are enlarged by different amounts.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    p_phi : float
+        The satisfaction probability.
+    along : float
+        The excess of the bound that the walk drifts to.
+    against : float
+        The excess of the other bound.
+
+    Returns
+    -------
+    float
+        The probability. If the two amounts differ and the law is expensive, Wald's identities approximate it.
+    """
     h = test.exponent(p_phi)
     b_up, b_low = (test.b_up + along, test.b_low + against) if h >= 0.0 else (test.b_up + against, test.b_low + along)
     if along != against and _leave_to_wald(test, p_phi, b_up, b_low):
@@ -119,7 +175,7 @@ def against(test: Sprt, p_phi: float, along: float, against: float) -> float:
 
 
 def _dear(test: Sprt, p_phi: float, left: float, right: float) -> bool:
-    """Would the law with one bound at `left` and the other at `right` visit millions of cells?"""
+    """Tell whether the law with one bound at `left` and the other at `right` would visit millions of cells."""
     walk = Steps.of(test, p_phi)
     for up, low in ((test.b_up + left, test.b_low + right), (test.b_up + right, test.b_low + left)):
         if not _leave_to_wald(test, p_phi, up, low) and cells_needed(walk, up, low) > 1e7:
@@ -128,7 +184,7 @@ def _dear(test: Sprt, p_phi: float, left: float, right: float) -> bool:
 
 
 def _leave_to_wald(test: Sprt, p_phi: float, b_up: float, b_low: float) -> bool:
-    """Do Wald's identities stand in for the law of these bounds? Where they are rough the law may cost more."""
+    """Tell whether Wald's identities replace the law for these bounds. Where they are rough, the law may cost more."""
     if min(b_up, b_low) <= SMOOTH * test.step_sum or test.s_plus == test.s_minus:
         return False
     dear = 2e4 if roughness(test, p_phi) <= _ROUGH else 1.5e6
@@ -137,9 +193,20 @@ def _leave_to_wald(test: Sprt, p_phi: float, b_up: float, b_low: float) -> bool:
 
 @lru_cache(maxsize=64)
 def roughness(test: Sprt, p_phi: float) -> float:
-    """By how much, relatively, Wald's identities are off at a few bounds; much where steps share a lattice.
+    """Measure the relative error of Wald's identities at a few bounds. It is large if both steps share a lattice.
 
-    Infinite where no bound is wide enough for them.
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    p_phi : float
+        The satisfaction probability.
+
+    Returns
+    -------
+    float
+        The largest relative error of P(leave against the drift); inf if that probability is at most 1e-300 at one
+        of these bounds.
     """
     off, smooth = 0.0, overshoots(test, p_phi)
     for steps in (10.13, 11.37, 13.71, 16.29, 19.83, 24.57):
@@ -150,7 +217,22 @@ def roughness(test: Sprt, p_phi: float) -> float:
 
 
 def exactly_against(test: Sprt, p_phi: float, b_up: float, b_low: float) -> float:
-    """P(leave against the drift) between these bounds: gambler's ruin at p = 1/2, else by the conjugate walk."""
+    """Compute P(leave against the drift) between two bounds: gambler's ruin at p = 1/2, else the conjugate walk.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    p_phi : float
+        The satisfaction probability.
+    b_up, b_low : float
+        Distances of the upper and the lower bound from 0.
+
+    Returns
+    -------
+    float
+        The probability.
+    """
     h, walk = test.exponent(p_phi), Steps.of(test, p_phi)
     if walk.up == walk.down:
         ahead, behind = (_steps_to(b, walk.up) for b in ((b_up, b_low) if h >= 0.0 else (b_low, b_up)))
@@ -165,6 +247,6 @@ def exactly_against(test: Sprt, p_phi: float, b_up: float, b_low: float) -> floa
 
 
 def _steps_to(bound: float, step: float) -> int:
-    """How many steps in a row reach the bound."""
+    """Count the steps in a row that reach the bound."""
     count = math.ceil(bound / step)
     return count if count * step >= bound else count + 1

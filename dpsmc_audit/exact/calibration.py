@@ -1,4 +1,4 @@
-"""Noise that keeps the test's promise: how far up two-sided noise must be moved so that no error exceeds its level."""
+"""Noise that keeps the error levels of the test: two-sided noise is moved up until no error exceeds its level."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["MECHANISMS", "calibrated_center", "center_of_mean", "mechanism_named
 Noise = TypeVar("Noise", bound=Mechanism)
 
 _LONGEST = 2.0**40
-"""Samples a run may need on average where a hypothesis begins: the largest cap on samples there is."""
+"""The most samples a run may need on average where a hypothesis begins: the largest cap on samples."""
 
 _KEPT = 1e-9
-"""By how much, relatively, an error must be below its level to count as kept: far above its rounding."""
+"""An error keeps its level if it is below it by this relative margin, which is far above rounding."""
 
 
 def _excess(test: Sprt, law: Mechanism) -> float:
-    """By how much (its logarithm) the larger of the two errors, numerical error included, is above its level."""
+    """Compute the logarithm of the worse ratio of error to level. Numerical errors are added to the errors."""
     worst = worst_errors(test, law)
     return max(
         math.log((error.value + error.error) / level) for error, level in ((worst.fp, test.fp), (worst.fn, test.fn))
@@ -31,17 +31,51 @@ def _excess(test: Sprt, law: Mechanism) -> float:
 
 
 def unit_below(length: float) -> float:
-    """The largest power of two that is not above: its multiples are floating-point numbers, without rounding."""
+    """Compute the largest power of two that is not above a length.
+
+    Its multiples are floating-point numbers, without rounding.
+
+    Parameters
+    ----------
+    length : float
+        A positive number.
+
+    Returns
+    -------
+    float
+        The power of two.
+    """
     return math.ldexp(1.0, math.frexp(length)[1] - 1)
 
 
 def calibrated_center(test: Sprt, law: Callable[[float], Mechanism], scale: float, least: float) -> float:
-    """The smallest center from `least` on, on a grid, at which both errors, averaged over L, are at most their levels.
+    """Find the smallest center on a grid at which both errors, averaged over L, are at most their levels.
 
-    The grid is that of the multiples of a power of two below 1e-4 of the scale. Errors are computed on its points alone
-    and compared with their levels less `_KEPT`: rounding, which differs between processors, is a billionth of what the
-    errors change from one point to the next, so that all processors choose the same point, and the levels are kept
+    The grid holds the multiples of a power of two below 1e-4 of the scale. Errors are computed on its points alone and
+    compared with their levels less `_KEPT`. Rounding differs between processors, but it is a billionth of what the
+    errors change from one point to the next. So all processors choose the same point, and the levels are kept
     whatever the rounding.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test with its error levels.
+    law : callable
+        The law of L for a center.
+    scale : float
+        The scale of L. It sets the grid.
+    least : float
+        The smallest center allowed. It is returned if the errors keep their levels there.
+
+    Returns
+    -------
+    float
+        The center.
+
+    Raises
+    ------
+    ParameterError
+        If the bounds would be so wide that a run would need more than 2^40 samples on average.
 
     Examples
     --------
@@ -71,9 +105,25 @@ def calibrated_center(test: Sprt, law: Callable[[float], Mechanism], scale: floa
 
 
 def center_of_mean(mean: Callable[[float], float], wanted: float, least: float, scale: float) -> float:
-    """The smallest center from `least` on, on a grid, at which L has this mean or more; `least` where it has there.
+    """Find the smallest center on a grid at which L has the wanted mean or more.
 
-    The grid is finer than that of `calibrated_center`: a mean costs nothing, and is known to the last digits.
+    The grid is finer than that of `calibrated_center`: a mean costs nothing to compute, and its last digits are known.
+
+    Parameters
+    ----------
+    mean : callable
+        The mean of L for a center. It grows with the center.
+    wanted : float
+        The wanted mean.
+    least : float
+        The smallest center allowed. It is returned if the mean is large enough there.
+    scale : float
+        The scale of L. It sets the grid.
+
+    Returns
+    -------
+    float
+        The center.
     """
     if mean(least) >= wanted:
         return least
@@ -85,9 +135,9 @@ def center_of_mean(mean: Callable[[float], float], wanted: float, least: float, 
 
 
 def _first(excess: Callable[[int], float], low: int, high: int) -> int:
-    """The smallest integer up to `high` at which a falling function is not positive; it is positive at `low`.
+    """Find the smallest integer up to `high` at which a falling function is not positive. It is positive at `low`.
 
-    By false position, each place looked at a whole number: where the search ends, the next smaller one was looked at.
+    The search uses false position on integers. When it ends, the next smaller integer has been evaluated.
     """
     above, below, halve = excess(low), excess(high), False
     if above <= 0.0:  # `low` was rounded down
@@ -105,13 +155,13 @@ def _first(excess: Callable[[int], float], low: int, high: int) -> int:
 
 
 def _laplace(test: Sprt, epsilon: float) -> Laplace:
-    """Scale ``c / epsilon``, and the smallest center >= 0 (on a grid) at which the exact errors keep their levels."""
+    """Make noise of scale ``c / epsilon`` with the smallest center >= 0 (on a grid) that keeps the error levels."""
     scale = test.step_sum / epsilon
     return Laplace(calibrated_center(test, lambda center: Laplace(center, scale), scale, 0.0), scale)
 
 
 def _truncated(test: Sprt, epsilon: float) -> Truncated:
-    """Scale ``c / epsilon``, with the mean of Algorithm 2's L, or more where the error levels ask for it.
+    """Make noise of scale ``c / epsilon`` with the mean of Algorithm 2's L, or a larger one if the levels need it.
 
     The bounds keep room for ten changed samples, or for half the bound if that is less.
     """
@@ -130,7 +180,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {law.name: law for law in (NoNoise, Exp
 
 
 def private(kind: type[Noise], test: Sprt, epsilon: float) -> Noise:
-    """Scale noise to a privacy level; move two-sided noise so far up that the test keeps its error levels.
+    """Scale noise to a privacy level. Two-sided noise is moved up until the test keeps its error levels.
 
     Parameters
     ----------
@@ -145,6 +195,12 @@ def private(kind: type[Noise], test: Sprt, epsilon: float) -> Noise:
     -------
     Mechanism
         The law of the noise L.
+
+    Raises
+    ------
+    ParameterError
+        If `kind` is `Laplace` or `Truncated` and epsilon is not in [1e-9, 1e9] or the error levels cannot be kept. The
+        method of another class may raise errors of its own.
 
     Examples
     --------
@@ -163,7 +219,32 @@ def private(kind: type[Noise], test: Sprt, epsilon: float) -> Noise:
 def mechanism_named(
     name: str, test: Sprt, epsilon: float, distribution: str | None = None, arguments: dict[str, float] | None = None
 ) -> Mechanism:
-    """The mechanism a configuration names, calibrated to the test and the privacy level."""
+    """Make the mechanism that a configuration names, calibrated to the test and the privacy level.
+
+    Parameters
+    ----------
+    name : str
+        A key of `MECHANISMS`, or "law".
+    test : Sprt
+        The test whose bounds are randomised.
+    epsilon : float
+        The privacy level. A law of scipy.stats is not scaled to it.
+    distribution : str, optional
+        For "law" only: the distribution of scipy.stats.
+    arguments : dict, optional
+        For "law" only: shapes, `loc` and `scale` of the distribution.
+
+    Returns
+    -------
+    Mechanism
+        The law of the noise L.
+
+    Raises
+    ------
+    ParameterError
+        If the name is unknown, if `distribution` is missing or does not belong to this name, if a law leaves no room
+        between the bounds, or if the noise cannot be scaled to `epsilon`.
+    """
     if name == Law.name:
         require(distribution is not None, "mechanism=law needs mechanism.distribution, a distribution of scipy.stats")
         law = Law.of(f"{distribution}", **(arguments or {}))

@@ -2,7 +2,7 @@
 
 After N samples with K ones the walk is at ``Lambda = K s_plus - (N - K) s_minus``. Neighbouring K are
 ``s_plus + s_minus`` apart, more than a step, so at most one K leaves through each bound at each N: where the walk
-ends is a function of (tau, decision), and its overshoot comes for free.
+ends is a function of (tau, decision), and so is its overshoot.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ALIVE = 1e-13
 """The programme ends when less than this probability is still inside the bounds."""
 
 _FLOOR = 1e-25
-"""Cells below this at the edge of the alive window are dropped (and counted), long before they turn denormal."""
+"""Cells below this at the edge of the alive window are dropped (and counted), long before they become denormal."""
 
 _ROUNDING = 4e-16
 """Relative rounding error of a probability per step: two products and a sum of positive numbers."""
@@ -47,7 +47,17 @@ _ROUNDING = 4e-16
 
 @dataclass(frozen=True)
 class Exact:
-    """A number that no sampling went into, and a bound or estimate of its numerical error."""
+    """A number computed without sampling.
+
+    Parameters
+    ----------
+    value : float
+        The number.
+    error : float
+        A bound or an estimate of its numerical error.
+    method : str
+        How it was computed.
+    """
 
     value: float
     error: float
@@ -56,7 +66,15 @@ class Exact:
 
 @dataclass(frozen=True)
 class Steps:
-    """A random walk: up by `up` with probability `p_up`, else down by `down`."""
+    """A random walk with two step sizes.
+
+    Parameters
+    ----------
+    p_up : float
+        The probability of a step up. Otherwise the step goes down.
+    up, down : float
+        The sizes of the steps.
+    """
 
     p_up: float
     up: float
@@ -64,27 +82,78 @@ class Steps:
 
     @classmethod
     def of(cls, test: Sprt, p_phi: float) -> Steps:
+        """Make the walk of a test.
+
+        Parameters
+        ----------
+        test : Sprt
+            The test.
+        p_phi : float
+            The satisfaction probability.
+
+        Returns
+        -------
+        Steps
+            The walk.
+
+        Raises
+        ------
+        ParameterError
+            If p_phi is not a probability, or within 1e-12 of 0 or 1 without being 0 or 1.
+        """
         check_probability("p_phi", p_phi)
         return cls(p_phi, test.s_plus, test.s_minus)
 
     def mirrored(self) -> Steps:
-        """The walk seen upside down."""
+        """Turn the walk upside down.
+
+        Returns
+        -------
+        Steps
+            The mirrored walk.
+        """
         return Steps(1.0 - self.p_up, self.down, self.up)
 
     def conjugate(self, exponent: float) -> Steps:
-        """The walk under ``dP~ = exp(-h Lambda) dP``: its drift has the other sign, and what was rare is common."""
+        """Make the walk under ``dP~ = exp(-h Lambda) dP``. Its drift has the other sign, so rare exits become common.
+
+        Parameters
+        ----------
+        exponent : float
+            The exponent h of the walk (`Sprt.exponent`).
+
+        Returns
+        -------
+        Steps
+            The conjugate walk.
+        """
         return Steps(self.p_up * math.exp(-exponent * self.up), self.up, self.down)
 
     @property
     def drift(self) -> float:
+        """Mean step."""
         return self.p_up * self.up - (1.0 - self.p_up) * self.down
 
     @property
     def variance(self) -> float:
+        """Variance of a step."""
         return self.p_up * (1.0 - self.p_up) * (self.up + self.down) ** 2
 
     def at(self, steps: NDArray[np.int64] | np.int64, ones: NDArray[np.int64]) -> FloatArray:
-        """Position after `steps` samples of which `ones` went up, computed afresh as everywhere in the suite."""
+        """Compute the position after some samples. It is computed afresh, as everywhere in the suite.
+
+        Parameters
+        ----------
+        steps : array or int
+            The number of samples.
+        ones : array
+            How many of them went up.
+
+        Returns
+        -------
+        array
+            The positions.
+        """
         return ones * self.up - (steps - ones) * self.down
 
 
@@ -92,9 +161,18 @@ class Steps:
 class ExitLaw:
     """Law of (tau, o) of a walk that stops on leaving ``(-b_low, b_up)``.
 
-    ``null[k - 1] = P(tau = k, H_null)`` and ``alt[k - 1] = P(tau = k, H_alt)``; `over_null` and `over_alt` tell by
-    how much the walk overshoots the bound when it leaves at k (0 where it cannot). `alive` is the probability to run
-    on after the last k, `lost` what was dropped at the edges.
+    Parameters
+    ----------
+    null, alt : array
+        ``null[k - 1] = P(tau = k, H_null)`` and ``alt[k - 1] = P(tau = k, H_alt)``.
+    over_null, over_alt : array
+        The overshoot over the bound if the walk leaves at k; 0 where it cannot leave.
+    alive : float
+        The probability to run on after the last k.
+    lost : float
+        The probability that was dropped at the edges.
+    longest : float
+        A bound on the mean time that a walk still inside the bounds needs.
     """
 
     null: FloatArray
@@ -108,10 +186,12 @@ class ExitLaw:
 
     @property
     def null_probability(self) -> float:
+        """P(H_null)."""
         return float(self.null.sum())
 
     @property
     def alt_probability(self) -> float:
+        """P(H_alt)."""
         return float(self.alt.sum())
 
     @property
@@ -121,10 +201,12 @@ class ExitLaw:
 
     @property
     def mean(self) -> float:
+        """E[tau], without the runs that are still alive or were dropped."""
         return float(dot(self.tau, self.null + self.alt))
 
     @property
     def second_moment(self) -> float:
+        """E[tau^2], without the runs that are still alive or were dropped."""
         return float(dot(self.tau**2, self.null + self.alt))
 
     @property
@@ -134,12 +216,18 @@ class ExitLaw:
 
     @property
     def mean_error(self) -> float:
-        """Numerical error of `mean`: the time still due to what runs on or was dropped, and rounding."""
+        """Numerical error of `mean`: rounding, and the remaining time of walks that are still alive or were dropped."""
         unseen = (self.alive + self.lost) * (self.null.size + self.longest)
         return unseen + _ROUNDING * self.null.size * self.mean
 
     def survival(self) -> FloatArray:
-        """P(tau > k) for k = 0, 1, ..., summed from the far end so that small tails keep their digits."""
+        """Compute P(tau > k), summed from the far end so that small tails keep their digits.
+
+        Returns
+        -------
+        array
+            The probabilities for k = 0, 1, ...
+        """
         stopped = self.null + self.alt
         tail = np.cumsum(stopped[::-1])[::-1]
         return np.append(tail, 0.0) + self.alive
@@ -147,11 +235,22 @@ class ExitLaw:
 
 @dataclass(frozen=True, eq=False)
 class TerminationLaw:
-    """Law of (tau, o) of a mechanism, averaged over L: ``null[k - 1] = P(tau = k, H_null)``, `alt` likewise.
+    """Law of (tau, o) of a mechanism, averaged over L.
 
-    `error` is the numerical error of any P(tau > k): a bound, except where strata correct the passage over one bound
-    for the other, when it is that of the law as a whole. `scatter` is the latter, summed over all (tau, o): a bound
-    where no strata of L were averaged, an estimate (from what coarser strata change) where they were.
+    Parameters
+    ----------
+    null, alt : array
+        ``null[k - 1] = P(tau = k, H_null)`` and ``alt[k - 1] = P(tau = k, H_alt)``.
+    error : float
+        The numerical error of any P(tau > k). It is a bound, except where strata correct the passage over one bound for
+        the other. There it is the error of the law as a whole.
+    scatter : float
+        The numerical error of the law as a whole, summed over all (tau, o). It is a bound if no strata of L were
+        averaged, else an estimate from what coarser strata change.
+    method : str
+        How the law was computed.
+    mean_error : float
+        The numerical error of `mean`; nan if it is not known.
     """
 
     null: FloatArray
@@ -168,10 +267,17 @@ class TerminationLaw:
 
     @property
     def mean(self) -> float:
+        """E[tau]."""
         return float(dot(np.arange(1.0, self.null.size + 1.0), self.stopped))
 
     def survival(self) -> FloatArray:
-        """P(tau > k) for k = 0, 1, ..."""
+        """Compute P(tau > k).
+
+        Returns
+        -------
+        array
+            The probabilities for k = 0, 1, ...
+        """
         return 1.0 - np.concatenate([[0.0], np.cumsum(self.stopped)])
 
 
@@ -247,7 +353,7 @@ class _Programme:
         self.lost += lost
 
     def advance_until(self, last: int, p_up: float) -> None:
-        """In pieces; an entry that no walk lives to see costs nothing."""
+        """Advance in pieces. If no walk is left alive, the remaining samples cost nothing."""
         while self.steps < last and self.cells.size:
             self.advance(min(last - self.steps, 4096), p_up)
 
@@ -258,7 +364,20 @@ class _Programme:
 
 
 def longest_mean(walk: Steps, b_up: float, b_low: float) -> float:
-    """A bound on the mean time to leave the bounds from anywhere inside, by Wald's first or second identity."""
+    """Bound the mean time to leave the bounds from anywhere inside, by Wald's first or second identity.
+
+    Parameters
+    ----------
+    walk : Steps
+        The walk.
+    b_up, b_low : float
+        Distances of the upper and the lower bound from 0.
+
+    Returns
+    -------
+    float
+        The bound, in samples; inf if neither identity gives one.
+    """
     reach = b_up + b_low + max(walk.up, walk.down)
     drift, variance = abs(walk.drift), walk.variance
     by_drift = reach / drift if drift > 0.0 else math.inf
@@ -275,7 +394,24 @@ def walk_until_exit(
     forced: Mapping[int, int] | None = None,
     alive: float = ALIVE,
 ) -> ExitLaw:
-    """Exit law of any two-valued walk; samples in `forced` (entry: bit) are given, the others random."""
+    """Compute the exit law of any walk with two step sizes.
+
+    Parameters
+    ----------
+    walk : Steps
+        The walk.
+    b_up, b_low : float
+        Distances of the upper and the lower bound from 0.
+    forced : mapping, optional
+        Samples that are given (entry: bit), counted from 1. The others are random.
+    alive : float
+        The programme ends when at most this probability is still inside the bounds.
+
+    Returns
+    -------
+    ExitLaw
+        The law of (tau, o).
+    """
     programme = _begun(walk, b_up, b_low, forced or {})
     piece = 256
     while programme.alive > alive:
@@ -285,7 +421,7 @@ def walk_until_exit(
 
 
 def _begun(walk: Steps, b_up: float, b_low: float, forced: Mapping[int, int]) -> _Programme:
-    """The programme up to the last forced entry."""
+    """Run the programme up to the last forced entry."""
     programme = _Programme(walk, b_up, b_low)
     for entry in sorted(forced):
         programme.advance_until(entry - 1, walk.p_up)
@@ -295,7 +431,17 @@ def _begun(walk: Steps, b_up: float, b_low: float, forced: Mapping[int, int]) ->
 
 @dataclass(frozen=True, eq=False)
 class Interrupted:
-    """A walk stopped after its last forced entry: the exits so far, and where the walks still inside are."""
+    """A walk stopped after its last forced entry.
+
+    Parameters
+    ----------
+    law : ExitLaw
+        The exits so far.
+    positions : array
+        Where the walks still inside the bounds can be.
+    cells : array
+        The probability of each of these positions.
+    """
 
     law: ExitLaw
     positions: FloatArray
@@ -303,7 +449,22 @@ class Interrupted:
 
 
 def walk_until_forced(walk: Steps, b_up: float, b_low: float, forced: Mapping[int, int]) -> Interrupted:
-    """Run as far as the last forced entry, and no further."""
+    """Run the walk up to the last forced entry, and no further.
+
+    Parameters
+    ----------
+    walk : Steps
+        The walk.
+    b_up, b_low : float
+        Distances of the upper and the lower bound from 0.
+    forced : mapping
+        Samples that are given (entry: bit), counted from 1. There must be at least one.
+
+    Returns
+    -------
+    Interrupted
+        The exits so far and the walks still inside.
+    """
     programme = _begun(walk, b_up, b_low, forced)
     ones = programme.base + np.arange(programme.cells.size)
     return Interrupted(programme.law(), walk.at(np.int64(programme.steps), ones), programme.cells)
@@ -315,7 +476,28 @@ def _free_exit_law(walk: Steps, b_up: float, b_low: float) -> ExitLaw:
 
 
 def exit_law(test: Sprt, p_phi: float, excess: float = 0.0, forced: Mapping[int, int] | None = None) -> ExitLaw:
-    """Law of (tau, o) of the test with both bounds enlarged by a fixed `excess`, with or without forced entries.
+    """Compute the law of (tau, o) of the test with both bounds enlarged by a fixed amount.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    p_phi : float
+        The satisfaction probability.
+    excess : float
+        By how much both bounds are enlarged; reduced if negative.
+    forced : mapping, optional
+        Samples that are given (entry: bit), counted from 1.
+
+    Returns
+    -------
+    ExitLaw
+        The law.
+
+    Raises
+    ------
+    ParameterError
+        If no room is left between the bounds, an entry is below 1, a bit is not 0 or 1 or p_phi is not a probability.
 
     Examples
     --------
@@ -335,7 +517,20 @@ def exit_law(test: Sprt, p_phi: float, excess: float = 0.0, forced: Mapping[int,
 
 
 def cells_needed(walk: Steps, b_up: float, b_low: float) -> float:
-    """About how many cells the programme will visit: steps until the alive mass is negligible, times its width."""
+    """Estimate how many cells the programme will visit: steps until the alive mass is negligible, times its width.
+
+    Parameters
+    ----------
+    walk : Steps
+        The walk.
+    b_up, b_low : float
+        Distances of the upper and the lower bound from 0.
+
+    Returns
+    -------
+    float
+        The number of cells.
+    """
     drift, variance, span = abs(walk.drift), walk.variance, b_up + b_low
     if variance == 0.0:
         return span / drift

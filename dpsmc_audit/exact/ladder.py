@@ -4,7 +4,7 @@ For a walk that drifts up, with tau+ the time of its first strict record,
 
     E[time to reach T] = E[tau+] * sum_N P(Lambda_1 > 0, ..., Lambda_N > 0, Lambda_N < T),
 
-so one dynamic programme with a single barrier at 0 knows the mean for all T: a staircase that climbs at each position
+so one dynamic programme with a single barrier at 0 gives the mean for all T: a staircase that climbs at each position
 the walk can be at. ``1 / E[tau+]`` is the probability of never coming back to 0.
 """
 
@@ -33,8 +33,8 @@ _UNIT = 2.0**-53
 def _visit(p_up, up, down, top, scale, wanted, weights, positions, masses):
     """Walk that stays above 0: add each visit below `top` to its bin, and keep the visits in `wanted` bins one by one.
 
-    Returns the probability of getting past `top` (and so, practically, of never coming back), the number kept, the
-    probability of the cells that were dropped, and the steps taken.
+    Returns the probability of getting past `top` (and so, practically, of never coming back), the number of visits
+    kept, the probability of the cells that were dropped, and the steps taken.
     """
     size = positions.size
     width = int(top / (up + down)) + 4
@@ -81,9 +81,24 @@ def _visit(p_up, up, down, top, scale, wanted, weights, positions, masses):
 
 @dataclass(frozen=True, eq=False)
 class MeanPassage:
-    """E[time to reach T] for every T up to `top`, as a staircase; `upcrossing` inverts it, `error` says how well.
+    """E[time to reach T] for every T up to `top`, as a staircase.
 
-    `steps` were taken until no walk was left below `top`, and cells of probability `lost` were dropped on the way.
+    `upcrossing` inverts the staircase, and `error` bounds its error.
+
+    Parameters
+    ----------
+    walk : Steps
+        A walk that drifts up.
+    top : float
+        The largest T.
+    weights : array
+        Expected visits in each bin of positions, while the walk stays above 0.
+    ladder_time : float
+        E[tau+], the mean time of the first strict record.
+    lost : float
+        The probability of the cells that were dropped.
+    steps : int
+        The steps taken until no walk was left below `top`.
     """
 
     walk: Steps
@@ -95,6 +110,20 @@ class MeanPassage:
 
     @classmethod
     def of(cls, walk: Steps, top: float) -> MeanPassage:
+        """Compute the staircase of a walk.
+
+        Parameters
+        ----------
+        walk : Steps
+            A walk that drifts up.
+        top : float
+            The largest T.
+
+        Returns
+        -------
+        MeanPassage
+            The staircase.
+        """
         weights = np.zeros(_BINS + 1)
         empty = np.empty(0)
         nothing = np.zeros(_BINS + 1, np.bool_)
@@ -103,24 +132,25 @@ class MeanPassage:
         return cls(walk, top, weights, 1.0 / escaped, lost, steps)
 
     def error(self, times: FloatArray, back: float) -> FloatArray:
-        """By how much the staircase may be off where it has these values: a bound.
+        """Bound the error of the staircase where it has these values.
 
         With u = 2^-53, the relative error of one operation:
 
         - a cell after N steps has gone through N times two products, a sum and the rounding of ``1 - p_up``: 3 N u.
           Cells are in the sum of visits and in the probability of escape: 6 N u;
-        - sums of positive numbers add u for each term: of the cells of a step so many fall into one bin as fit into it,
-          and one more, and no more than two pass `top`; then the bins are added up;
-        - the walk seen upside down has ``1 - p_up`` off by u, and means go with the inverse of the drift;
-        - what was dropped, or comes `back` from above `top` with at most this probability, would have been seen for the
-          mean time to get past `top` again; and it changes the probability of escape.
+        - sums of positive numbers add u for each term. The cells of one step that fall into one bin are as many as fit
+          into it and one more, and at most two pass `top`; then the bins are added up;
+        - the walk upside down has a ``1 - p_up`` that is off by u, and means are proportional to the inverse of the
+          drift;
+        - walks that were dropped, or that come `back` from above `top` with at most this probability, would have been
+          seen for the mean time to get past `top` again. They also change the probability of escape.
 
         Parameters
         ----------
         times : array
             Values of the staircase.
         back : float
-            A bound on the probability to come back from above `top` to below the T that are asked for.
+            A bound on the probability to come back from above `top` to below the T of interest.
 
         Returns
         -------
@@ -135,7 +165,18 @@ class MeanPassage:
         return np.asarray((relative + unseen * self.ladder_time) * np.abs(times) + 2.0 * unseen * visits)
 
     def upcrossing(self, times: FloatArray) -> FloatArray:
-        """For each time the position T after which E[time to reach T] is at least that time; inf beyond `top`."""
+        """Find, for each time, the position T after which E[time to reach T] is at least that time.
+
+        Parameters
+        ----------
+        times : array
+            The times.
+
+        Returns
+        -------
+        array
+            The positions; inf beyond `top`.
+        """
         cumulative = np.cumsum(self.weights) * self.ladder_time
         bins = np.searchsorted(cumulative, times)
         inside = bins < _BINS
@@ -156,7 +197,7 @@ class MeanPassage:
         return found
 
     def _collect(self, wanted: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
-        """All visits in the wanted bins; the first try tells how many there are."""
+        """Return all visits in the wanted bins. The arrays grow until all visits fit."""
         size = 1 << 16
         while True:
             positions, masses = np.empty(size), np.empty(size)

@@ -1,8 +1,8 @@
-"""The exact law of (tau, o) averaged over L, with any entries forced: what the marginal observer sees.
+"""The exact law of (tau, o) averaged over L, with any entries forced. The marginal observer sees this law.
 
 - *renewal* for the memoryless L of Algorithm 2;
-- *passage* for any law of L, as far as only the bound that the walk drifts to matters;
-- *strata* of L for what is left: tau grows with L, so the laws at the two ends of each stratum bracket P(tau > k).
+- *passage* for any law of L, where only the bound that the walk drifts to matters;
+- *strata* of L for the rest: tau grows with L, so the laws at the two ends of each stratum bracket P(tau > k).
 """
 
 from __future__ import annotations
@@ -33,14 +33,32 @@ _VAGUE = 0.02
 """A law with a larger error in some P(tau > k) is refused."""
 
 _OFTEN = 0.03
-"""Where the far bound is met more often than this the passage over the near one is no help, and strata do it all."""
+"""If the far bound is met more often than this, the passage over the near one does not help. Strata do everything."""
 
 _LATE = 300
-"""A last forced entry after this is left to strata."""
+"""Strata compute the law if the last forced entry comes after this."""
 
 
 def exact_law(setting: Setting, forced: Mapping[int, int] | None = None) -> TerminationLaw:
-    """Law of (tau, o), with or without forced entries (entry: bit).
+    """Compute the law of (tau, o), with or without forced entries.
+
+    Parameters
+    ----------
+    setting : Setting
+        The test, its noise and the system.
+    forced : mapping, optional
+        Samples that are given (entry: bit), counted from 1.
+
+    Returns
+    -------
+    TerminationLaw
+        The law and its numerical errors.
+
+    Raises
+    ------
+    ParameterError
+        If an entry is below 1, a bit is not 0 or 1 or p_phi is not a probability. Also if the law would be too long or
+        too expensive, or if its error would exceed 0.02.
 
     Examples
     --------
@@ -78,7 +96,7 @@ def _exact_law(setting: Setting, forced: tuple[tuple[int, int], ...]) -> Termina
 
 
 def _known(p_phi: float, law: TerminationLaw) -> TerminationLaw:
-    """A law whose bracket is this wide would say nothing."""
+    """Refuse a law with a bracket so wide that it says nothing."""
     message = "the law at p_phi={:g} is only known to ±{:.2g}: too little drift; means and errors are affordable"
     require(law.error <= _VAGUE, message.format(p_phi, law.error))
     return law
@@ -88,7 +106,7 @@ def _known(p_phi: float, law: TerminationLaw) -> TerminationLaw:
 
 
 def _certain_law(setting: Setting, forced: Mapping[int, int]) -> TerminationLaw:
-    """All samples are known, and with them the excess record after each: ``P(tau > k) = survival(record)``."""
+    """Compute the law of certain samples. The excess record is certain too: ``P(tau > k) = survival(record)``."""
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     step, bound = (test.s_plus, test.b_up) if p_phi == 1.0 else (test.s_minus, test.b_low)
     reach = bound + float(mechanism.quantile(1.0 - 1e-13)) + len(forced) * test.step_sum
@@ -115,7 +133,7 @@ def _certain_law(setting: Setting, forced: Mapping[int, int]) -> TerminationLaw:
 
 
 def _listed_law(test: Sprt, atoms: Atoms, p_phi: float, forced: Mapping[int, int]) -> TerminationLaw:
-    """The average over the values of L, one by one; a single one for Algorithm 1."""
+    """Average over the values of L, one by one. Algorithm 1 has a single one."""
     affordable(p_phi, math.fsum(cells_of(test, p_phi, x, 0.0) for x, _ in atoms if x > test.no_room))
     coin = np.array([0.5])
     null, alt, error, late = [], [], 1e-12 * (len(atoms) > 1), 0.0
@@ -133,9 +151,9 @@ def _listed_law(test: Sprt, atoms: Atoms, p_phi: float, forced: Mapping[int, int
 
 
 def _mixed_law(setting: Setting, forced: Mapping[int, int]) -> TerminationLaw:
-    """The coin, the passage over the near bound, and what both bounds change where both can be met.
+    """Add up the coin, the passage over the near bound, and the change by the far bound where both can be met.
 
-    Where a bound may be met before the last forced entry, or the passage would cost too much, strata take its place.
+    Strata replace the passage if a bound may be met before the last forced entry, or if the passage is too expensive.
     """
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     lowest = max(float(mechanism.quantile(0.0)), test.no_room)
@@ -166,14 +184,17 @@ def _mixed_law(setting: Setting, forced: Mapping[int, int]) -> TerminationLaw:
 
 
 def _splits(test: Sprt, p_phi: float, forced: Mapping[int, int]) -> tuple[float, float]:
-    """The L from which on no bound is met before the last forced entry; and from which on the far bound never is."""
+    """Find the two values of L that split the average.
+
+    From the first on, no bound is met before the last forced entry. From the second on, the far bound is never met.
+    """
     h, (_, walk, near, far), last = abs(test.exponent(p_phi)), turned_up(test, p_phi), max(forced, default=0)
     settled = max(last * walk.down - far, (last + 1) * walk.up - near)
     return settled, max(FAR / h + last * walk.down - far, settled) if h > 0.0 else math.inf
 
 
 def _far_share(setting: Setting) -> float:
-    """About how often the far bound is met: ``E[exp(-h (b_far + L))]``."""
+    """Estimate how often the far bound is met: ``E[exp(-h (b_far + L))]``."""
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     h, far = abs(test.exponent(p_phi)), turned_up(test, p_phi)[3]
     excess = np.maximum(mechanism.quantile((np.arange(200) + 0.5) / 200), test.no_room)
@@ -181,7 +202,7 @@ def _far_share(setting: Setting) -> float:
 
 
 def _starts(walk: Steps, turned: bool, forced: Mapping[int, int]) -> dict[float, float]:
-    """Where the walk may be after the last forced entry, and how likely."""
+    """List where the walk may be after the last forced entry, with probabilities."""
     ups = np.ones(1)
     for entry in range(1, max(forced, default=0) + 1):
         p_up = walk.p_up if entry not in forced else float(forced[entry] != turned)
@@ -191,7 +212,7 @@ def _starts(walk: Steps, turned: bool, forced: Mapping[int, int]) -> dict[float,
 
 
 def _passage(setting: Setting, forced: Mapping[int, int], begin: float) -> Part | None:
-    """The runs with L > begin, as if there were no far bound; None if that would cost too much."""
+    """Compute the runs with L > begin without the far bound. Return None if that would cost too much."""
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     h, (turned, walk, near, _) = abs(test.exponent(p_phi)), turned_up(test, p_phi)
     last, share = max(forced, default=0), float(mechanism.survival(begin))

@@ -1,7 +1,7 @@
 """Wald's identities with measured overshoots: mean and error for any bounds from one law, where bounds are far apart.
 
-They stand in for the dynamic programme where it would visit too many cells (no drift, wide bounds), and they are the
-smooth part of what is averaged over L.
+They replace the dynamic programme where it would visit too many cells (no drift, wide bounds). They are also the smooth
+part of the averages over L.
 """
 
 from __future__ import annotations
@@ -22,17 +22,28 @@ __all__ = ["BUDGET", "Overshoots", "overshoots", "turned_up"]
 FloatArray = NDArray[np.float64]
 
 BUDGET = 2e8
-"""Cells that the law for one pair of bounds may visit before Wald's identities take its place."""
+"""Cells that the law for one pair of bounds may visit before Wald's identities replace it."""
 
 
 @dataclass(frozen=True)
 class Overshoots:
-    """Moments of the overshoot at either bound (they hardly depend on bounds many steps apart) and what follows.
+    """Moments of the overshoot at each bound. They hardly depend on the bounds if these are many steps apart.
 
-    The walk is turned so that it does not drift down. With h >= 0 the exponent,
-    ``exp(-h Lambda) - 1 + h Lambda - h D N`` is a martingale: E[tau] is the mean of a convex function of the end point,
-    without cancellation however small the drift. A moment triple holds E[z], E[z^2] and E[exp(-h Lambda)] at z = 0
-    excess of the bound, that is E[exp(-h z)] above and E[exp(h z)] below.
+    The walk is turned so that it does not drift down. With h >= 0 the exponent, ``exp(-h Lambda) - 1 + h Lambda - h D
+    N`` is a martingale. So E[tau] is the mean of a convex function of the end point, without cancellation however small
+    the drift.
+
+    Parameters
+    ----------
+    walk : Steps
+        The walk, turned so that it does not drift down.
+    turned : bool
+        Whether the walk was turned upside down.
+    h : float
+        The exponent, not negative.
+    up, low : tuple of float
+        For the overshoot z at the upper and at the lower bound of the turned walk: E[z], E[z^2] and E[exp(-h Lambda)]
+        with the bound at 0. The last is E[exp(-h z)] above and E[exp(h z)] below.
     """
 
     walk: Steps
@@ -42,7 +53,18 @@ class Overshoots:
     low: tuple[float, float, float]
 
     def rare(self, b_up: float, b_low: float) -> float:
-        """P(leave below), by the harmonic function ``S(x) = (1 - exp(-h x)) / h``."""
+        """Compute P(leave against the drift), by the harmonic function ``S(x) = (1 - exp(-h x)) / h``.
+
+        Parameters
+        ----------
+        b_up, b_low : float
+            Distances of the upper and the lower bound of the test from 0.
+
+        Returns
+        -------
+        float
+            The probability. Without drift it is that of leaving below.
+        """
         if self.turned:
             b_up, b_low = b_low, b_up
         return self._rare(b_up, b_low)
@@ -59,6 +81,18 @@ class Overshoots:
         return above / (above + below)
 
     def mean(self, b_up: float, b_low: float) -> float:
+        """Compute the mean number of samples, by the martingale of the class.
+
+        Parameters
+        ----------
+        b_up, b_low : float
+            Distances of the upper and the lower bound of the test from 0.
+
+        Returns
+        -------
+        float
+            E[tau].
+        """
         if self.turned:
             b_up, b_low = b_low, b_up
         rare, h = self._rare(b_up, b_low), self.h
@@ -79,9 +113,24 @@ class Overshoots:
 
 @lru_cache(maxsize=64)
 def overshoots(test: Sprt, p_phi: float, scale: float = 1.0) -> Overshoots:
-    """Overshoots at bounds thirty steps wider than the test's, or as wide as is affordable and shows the rare side.
+    """Measure the overshoots at bounds ``30 (s_plus + s_minus)`` wider than the test's, or at affordable ones.
 
-    With a `scale` below 1 at narrower bounds: what changes is the uncertainty of taking them for those of all bounds.
+    The bounds are made narrower until the law is affordable and shows the rare side. A `scale` below 1 makes them
+    narrower still. The change in a result is then the uncertainty from using these overshoots for all bounds.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    p_phi : float
+        The satisfaction probability.
+    scale : float
+        Factor of the bounds.
+
+    Returns
+    -------
+    Overshoots
+        The moments.
     """
     h, (turned, walk, b_up, b_low) = abs(test.exponent(p_phi)), turned_up(test, p_phi)
     wider = 30.0 * test.step_sum
@@ -102,7 +151,24 @@ def overshoots(test: Sprt, p_phi: float, scale: float = 1.0) -> Overshoots:
 
 
 def turned_up(test: Sprt, p_phi: float) -> tuple[bool, Steps, float, float]:
-    """The walk and its bounds, upside down if it drifts down."""
+    """Return the walk and its bounds, upside down if the walk drifts down.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    p_phi : float
+        The satisfaction probability.
+
+    Returns
+    -------
+    turned : bool
+        Whether the walk was turned.
+    walk : Steps
+        The walk, which does not drift down.
+    b_up, b_low : float
+        Distances of its upper and its lower bound from 0.
+    """
     walk = Steps.of(test, p_phi)
     if walk.drift < 0.0:
         return True, walk.mirrored(), test.b_low, test.b_up

@@ -32,15 +32,15 @@ FloatArray = NDArray[np.float64]
 _POINTS = 1 << 18
 _DROP = 1e-19
 _TIE = 1e-9
-"""A walk back at its last record, in parts of both steps: no further than rounding puts it (see `passage_survival`)."""
+"""A walk this close to its last record, in parts of both steps, is back at it up to rounding (`passage_survival`)."""
 _NEGLIGIBLE = 1e-15
 _FFT = 3e8
-"""Direct convolutions of more products than this are left to the fast Fourier transform."""
+"""Convolutions of more products than this use the fast Fourier transform."""
 
 
 @kernel
 def _weigh(p_up, up, down, table, scale, last):
-    """``sum_x U(j, x) weight(x)`` for j = 0, 1, ..., until it is negligible; the weight is interpolated in a table."""
+    """Compute ``sum_x U(j, x) weight(x)`` for j = 0, 1, ... until it is negligible. The table is interpolated."""
     out = np.zeros(last)
     mass, other = np.zeros(last + 2), np.zeros(last + 2)
     mass[0] = 1.0
@@ -82,7 +82,20 @@ def _weigh(p_up, up, down, table, scale, last):
 
 
 def convolved(a: FloatArray, b: FloatArray) -> FloatArray:
-    """All of the convolution, by the fast Fourier transform (then right to 1e-16 of the largest) where it is long."""
+    """Compute the full convolution of two arrays.
+
+    A long one is computed by the fast Fourier transform. It is then right to 1e-16 of the largest entry.
+
+    Parameters
+    ----------
+    a, b : array
+        The arrays.
+
+    Returns
+    -------
+    array
+        The convolution, of size ``a.size + b.size - 1``.
+    """
     if a.size * b.size < _FFT:
         return np.asarray(convolution(a, b))
     from scipy.signal import fftconvolve
@@ -91,12 +104,27 @@ def convolved(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def _ladder_survival(walk: Steps, h: float) -> FloatArray:
-    """P(T > m), no strict record in m = 0, 1, ... samples; below -40 / h the walk comes with probability e^-40."""
+    """Compute P(T > m), no strict record in m = 0, 1, ... samples. P(the walk falls below -40 / h) is at most e^-40."""
     return walk_until_exit(walk, _TIE * (walk.up + walk.down), 40.0 / h).survival()
 
 
 def passage_cost(walk: Steps, h: float, top: float) -> float:
-    """About how many cells both programmes visit for barriers up to `top`."""
+    """Estimate how many cells both programmes visit for barriers up to `top`.
+
+    Parameters
+    ----------
+    walk : Steps
+        A walk that drifts up.
+    h : float
+        Its exponent.
+    top : float
+        The highest barrier.
+
+    Returns
+    -------
+    float
+        The number of cells.
+    """
     last = top / walk.drift
     return last * 17.0 * math.sqrt(last * walk.p_up * (1.0 - walk.p_up)) + cells_needed(walk, 1e-9, 40.0 / h)
 
@@ -109,15 +137,34 @@ def passage_survival(
     kink: float,
     top: float,
 ) -> tuple[FloatArray, float]:
-    """``E[weight(max_{j <= k} Lambda_j)]`` for k = 0, 1, ... of a walk that starts at y with probability starts[y].
+    """Compute ``E[weight(max_{j <= k} Lambda_j)]`` for k = 0, 1, ...
 
-    The weight is the survival function of L, moved by the bound: constant up to the `kink`, negligible from `top` on.
-    Also returned is by how much interpolating it between 2^18 points may be off, from the change against half as many.
-
-    Both programmes must agree on what a record is. Where the steps are whole multiples of one unit a walk can come back
+    Both programmes must agree on what a record is. If the steps are whole multiples of one unit, a walk can come back
     to its last record exactly, and rounding puts it a little above or below, not always on the same side. Counted as a
     record in one programme and not in the other, such a path would count twice or not at all. So a walk less than
-    `_TIE` above its last record sets none.
+    `_TIE` (in parts of both steps) above its last record sets none.
+
+    Parameters
+    ----------
+    walk : Steps
+        A walk that drifts up.
+    h : float
+        Its exponent.
+    weight : callable
+        The survival function of L, moved by the bound.
+    starts : dict
+        The walk starts at y with probability ``starts[y]``.
+    kink : float
+        The weight is constant up to here.
+    top : float
+        The weight is negligible from here on.
+
+    Returns
+    -------
+    running : array
+        The expectations.
+    off : float
+        The error of interpolating the weight between 2^18 points, from the change against half as many.
     """
     reach = top - min(starts) + walk.up
     corner = kink - max(starts, key=lambda y: starts[y])

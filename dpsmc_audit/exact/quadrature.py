@@ -1,7 +1,7 @@
 """Averages over L by quadrature of the exact law for fixed bounds; the stated errors are estimates.
 
-Limited by the steps that the law for fixed bounds makes in L: means and errors are averaged as a smooth part, by Wald's
-identities with measured overshoots, and the little by which the law differs from it.
+The steps that the law for fixed bounds makes in L limit the accuracy. Means and errors are therefore averaged in two
+parts: a smooth part, by Wald's identities with measured overshoots, and the small difference of the law from it.
 """
 
 from __future__ import annotations
@@ -37,6 +37,20 @@ def refine(average: Callable[[int], float], tolerance: float, most: int) -> Exac
     """Double the number of nodes until three refinements in a row hardly change the average.
 
     The error reported is three times the largest of these changes: a single one can be small by chance.
+
+    Parameters
+    ----------
+    average : callable
+        The average for a number of nodes.
+    tolerance : float
+        The relative error at which to stop, from 8 nodes on.
+    most : int
+        The number of nodes at which to stop.
+
+    Returns
+    -------
+    Exact
+        The last average and the estimate of its error.
     """
     nodes = 1
     values, error = [average(nodes)], math.inf
@@ -49,7 +63,24 @@ def refine(average: Callable[[int], float], tolerance: float, most: int) -> Exac
 
 @lru_cache(maxsize=4096)
 def fixed(test: Sprt, p_phi: float, excess: float, budget: float = BUDGET) -> tuple[float, float]:
-    """E[tau | L] and E[tau^2 | L] (nan where only Wald's identities are affordable)."""
+    """Compute the first two moments of tau for a fixed L.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    p_phi : float
+        The satisfaction probability.
+    excess : float
+        The value of L.
+    budget : float
+        If the exact law would visit more cells than this, Wald's identities replace it.
+
+    Returns
+    -------
+    mean, second : float
+        E[tau | L] and E[tau^2 | L]. The latter is nan if only Wald's identities are affordable.
+    """
     walk = Steps.of(test, p_phi)
     if cells_needed(walk, test.b_up + excess, test.b_low + excess) <= budget:
         law = exit_law(test, p_phi, excess)
@@ -59,7 +90,22 @@ def fixed(test: Sprt, p_phi: float, excess: float, budget: float = BUDGET) -> tu
 
 @lru_cache(maxsize=4096)
 def fixed_rare(test: Sprt, p_phi: float, excess: float) -> float:
-    """``exp(|h| L)`` times P(leave against the drift | L), from the conjugate walk, where that is the rule."""
+    """Compute P(leave against the drift | L), times ``exp(|h| L)``. The conjugate walk usually leaves on that side.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    p_phi : float
+        The satisfaction probability.
+    excess : float
+        The value of L.
+
+    Returns
+    -------
+    float
+        The scaled probability. Wald's identities give it if the exact law is not affordable.
+    """
     h, walk = test.exponent(p_phi), Steps.of(test, p_phi)
     b_up, b_low = test.b_up + excess, test.b_low + excess
     if cells_needed(walk, b_up, b_low) > BUDGET:
@@ -71,7 +117,24 @@ def fixed_rare(test: Sprt, p_phi: float, excess: float) -> float:
 
 
 def nodes_of(mechanism: Exponential, count: int, tilt: float, share: float) -> list[tuple[float, float]]:
-    """Nodes and weights for L, without those whose weight is below this share of the largest."""
+    """Make nodes and weights for averages over L, without nodes of small weight.
+
+    Parameters
+    ----------
+    mechanism : Exponential
+        The law of L.
+    count : int
+        The number of nodes before small ones are removed.
+    tilt : float
+        The weights include the factor ``exp(-tilt L)``.
+    share : float
+        A node is removed if its weight is at most this share of the largest weight.
+
+    Returns
+    -------
+    list of (float, float)
+        Nodes with their weights.
+    """
     points, weights = mechanism.nodes(count, tilt)
     keep = weights > share * weights.max()
     return list(zip(points[keep].tolist(), weights[keep].tolist(), strict=True))
@@ -88,14 +151,41 @@ def _panels() -> tuple[FloatArray, FloatArray]:
 
 
 def average_over(mechanism: Mechanism, function: Callable[[float], float]) -> float:
-    """E[function(L)] of a smooth function that costs little, by quadrature in ``-ln(survival)``."""
+    """Compute E[function(L)] by quadrature in ``-ln(survival)``.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The law of L.
+    function : callable
+        A smooth function that is cheap to evaluate.
+
+    Returns
+    -------
+    float
+        The average.
+    """
     y, weights = _panels()
     excess = mechanism.quantile(-np.expm1(-y))
     return math.fsum(w * function(x) for x, w in zip(excess.tolist(), weights.tolist(), strict=True))
 
 
 def mean_by_quadrature(setting: Setting) -> Exact:
-    """Wald's identities averaged over L, and what the law for fixed bounds differs from them at a few nodes."""
+    """Compute the mean number of samples for an exponential L.
+
+    It is the average of Wald's identities over L, plus the difference of the law for fixed bounds from them at a few
+    nodes.
+
+    Parameters
+    ----------
+    setting : Setting
+        The test, its noise (`Exponential`) and the system.
+
+    Returns
+    -------
+    Exact
+        The mean and an estimate of its error.
+    """
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     assert isinstance(mechanism, Exponential)
     walk = Steps.of(test, p_phi)
@@ -115,7 +205,18 @@ def mean_by_quadrature(setting: Setting) -> Exact:
 
 
 def rare_by_quadrature(setting: Setting) -> Exact:
-    """Gauss nodes for the law of L tilted by exp(-|h| L), more and more of them."""
+    """Compute P(leave against the drift) by Gauss nodes for the law of L tilted by exp(-|h| L), more and more of them.
+
+    Parameters
+    ----------
+    setting : Setting
+        The test, its noise (`Exponential`) and the system.
+
+    Returns
+    -------
+    Exact
+        The probability and an estimate of its error.
+    """
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     assert isinstance(mechanism, Exponential)
     h = abs(test.exponent(p_phi))
@@ -127,9 +228,21 @@ def rare_by_quadrature(setting: Setting) -> Exact:
 
 
 def rare_by_overshoots(setting: Setting) -> Exact:
-    """Wald's identities averaged over L, and by how much the law for fixed bounds differs from them at a few places.
+    """Compute P(leave against the drift) for an exponential L.
 
-    The difference is noise around 0: where it is looked at matters little, so mechanisms share places where they can.
+    It is the average of Wald's identities over L, plus the difference of the law for fixed bounds from them at a few
+    places. The difference is noise around 0. The choice of the places matters little, so mechanisms share them if they
+    can.
+
+    Parameters
+    ----------
+    setting : Setting
+        The test, its noise (`Exponential`) and the system. There must be a drift.
+
+    Returns
+    -------
+    Exact
+        The probability and an estimate of its error.
     """
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     assert isinstance(mechanism, Exponential)

@@ -15,9 +15,9 @@ then lies below ``-(b_low + x)``. To reach it the walk has to fall by at least `
   the entries after j that are forced down; those forced up only lift it. So the free walk has to fall by
   ``span + 2 z - K(j) down``, with z the excess at the first passage, and the probability is at most
   ``sum_j P(first passage at j, survived) exp(-h max(0, span + 2 z_j - K(j) down))``.
-- Many forced entries make that bound large, even if few walks live to see them. Then a ladder step that meets forced
+- Many forced entries make that bound large, even if few walks reach them. Then a ladder step that meets forced
   entries is followed down to the span below its record and no further. Walks that fall so deep are in no outcome, and
-  what the probabilities of all outcomes lack of 1 is part of the error. Ladder steps that meet none come in stretches
+  the probability that is missing from all outcomes is part of the error. Ladder steps that meet none come in stretches
   between such entries, and each stretch adds ``exp(-h span)``.
 """
 
@@ -44,23 +44,40 @@ __all__ = ["Renewal", "renewal"]
 FloatArray = NDArray[np.float64]
 
 _DEEP = 40.0
-"""Deeper than this over h below its last record the walk comes with probability exp(-40)."""
+"""The walk falls further than this over h below its last record with probability at most exp(-40)."""
 
 _ABOVE = float(np.nextafter(0.0, 1.0))
 """A ladder step ends strictly above 0."""
 
 _LED = 5e-4
-"""About as well strata know P(tau > k): a larger bound on what forced entries lead across is no use."""
+"""About the error of P(tau > k) by strata. A larger bound `led_across` is not useful."""
 
 _DIRECT = 1e9
 
 
 @dataclass(frozen=True, eq=False)
 class Renewal:
-    """Pieces of the renewal, for a walk that drifts up: first passage over b_up, then ladder steps between records.
+    """The parts of the renewal for a walk that drifts up: first passage over b_up, then ladder steps between records.
 
-    At its first passage the walk has an excess z and survives with probability exp(-rate z); each further record is a
+    At its first passage the walk has an excess z and survives with probability exp(-rate z). Each further record is a
     ladder step (T, H), survived with probability exp(-rate H).
+
+    Parameters
+    ----------
+    walk : Steps
+        The walk, turned so that it drifts up.
+    b_up, b_low : float
+        Distances of its upper and its lower bound from 0.
+    turned : bool
+        Whether the walk was turned upside down.
+    h : float
+        The exponent, positive.
+    rate : float
+        The rate of the exponential L.
+    first : ExitLaw
+        The law of the first passage.
+    ladder : ExitLaw
+        The law of a ladder step: time to the next strict record, and its height.
     """
 
     walk: Steps
@@ -74,10 +91,12 @@ class Renewal:
 
     @property
     def drift(self) -> float:
+        """Mean step of the walk."""
         return self.walk.drift
 
     @property
     def span(self) -> float:
+        """Distance between the two bounds for L = 0."""
         return self.b_up + self.b_low
 
     @property
@@ -87,7 +106,7 @@ class Renewal:
 
     @property
     def from_below(self) -> float:
-        """P(the first passage is below and the walk survives it): the renewal is silent about what follows."""
+        """P(the first passage is below and the walk survives it). The renewal does not describe what follows."""
         return float(tilted(self.first.alt, -self.rate, self.first.over_alt))
 
     @property
@@ -96,9 +115,19 @@ class Renewal:
         return self.from_below + math.exp(-self.h * self.span) + self.first.probability_error
 
     def led_across(self, forced: Mapping[int, int]) -> float:
-        """A bound on P(the first passage is above and survived, and the far bound matters later): see the module.
+        """Bound P(the first passage is above and survived, and the far bound matters later): see the module.
 
-        Here 0 in `forced` is a step down of the walk that drifts up; `first` is the first passage with these entries.
+        `first` must be the first passage with these entries.
+
+        Parameters
+        ----------
+        forced : mapping
+            Samples that are given (entry: bit). Here 0 is a step down of the walk that drifts up.
+
+        Returns
+        -------
+        float
+            The bound.
         """
         downs = np.sort([entry for entry, bit in forced.items() if bit == 0])
         ahead = downs.size - np.searchsorted(downs, self.first.tau, side="right")
@@ -122,10 +151,17 @@ class Renewal:
 
     @property
     def _crossing(self) -> float:
-        """Covers the mean detour of an unsettled path: the span and twice the excess, then on from above."""
+        """Mean detour of an unsettled path, at most: the span and twice the excess, then on from above."""
         return (self.span + 2.0 / self.rate) / self.drift + self.onwards
 
     def mean(self) -> Exact:
+        """Compute the mean number of samples.
+
+        Returns
+        -------
+        Exact
+            The mean and a bound on its error.
+        """
         due, gone = self.from_below * self._crossing, math.exp(-self.h * self.span) * self._crossing
         numerical = self.first.mean_error + self.ladder.mean_error / self._stop
         numerical += self.onwards * (self.ladder.probability_error / self._stop + self.first.probability_error)
@@ -133,7 +169,16 @@ class Renewal:
         return Exact(value, 0.5 * due + gone + numerical, "renewal")
 
     def sd(self) -> Exact:
-        """From the second moment S of the time from a record on, ``S = E[T^2] + 2 E[T; kept] V + P(kept) S``."""
+        """Compute the standard deviation of tau.
+
+        The second moment S of the time from a record on solves ``S = E[T^2] + 2 E[T; kept] V + P(kept) S``, with V its
+        mean.
+
+        Returns
+        -------
+        Exact
+            The standard deviation and its error.
+        """
         ladder, first = self.ladder, self.first
         onwards = (ladder.second_moment + 2.0 * float(dot(ladder.tau, self.kept)) * self.onwards) / self._stop
         second = first.second_moment + 2.0 * float(dot(first.tau, self.survived)) * self.onwards
@@ -144,13 +189,23 @@ class Renewal:
 
     @property
     def reach(self) -> float:
-        """About how many values of tau the law has; an entry beyond is met with a probability of about exp(-30)."""
+        """About how many values of tau the law has. A run meets a later entry with a probability of about exp(-30)."""
         return (self.span + 30.0 / self.rate) / self.drift
 
     def law(self, forced: Mapping[int, int] | None = None) -> TerminationLaw:
-        """P(tau = k, o), up to where an L of probability exp(-30) would stop the walk on average.
+        """Compute P(tau = k, o), up to where an L of probability exp(-30) would stop the walk on average.
 
         With forced entries a ladder step that begins before the last of them has its own law; later ones are free.
+
+        Parameters
+        ----------
+        forced : mapping, optional
+            Samples that are given (entry: bit), counted from 1, with the bits of the test.
+
+        Returns
+        -------
+        TerminationLaw
+            The law. Its errors are bounds, and its `mean_error` is nan.
         """
         forced = {entry: 1 - bit if self.turned else bit for entry, bit in (forced or {}).items()}
         first = walk_until_exit(self.walk, self.b_up, self.b_low, forced=forced) if forced else self.first
@@ -183,10 +238,10 @@ class Renewal:
         return TerminationLaw(null, alt, error, error + across, "renewal")
 
     def _ladder_from(self, j: int, forced: Mapping[int, int], bottom: float) -> Renewal:
-        """With the law of the ladder step that begins after j samples; far ahead an entry plays no part in it.
+        """Replace the ladder by the step that begins after j samples. An entry far ahead has no effect on it.
 
-        With entries in it, walks that fall to the `bottom` leave it. Entries that lead down make the step longer, and
-        others may then lie inside it: these are looked for again.
+        With entries in the step, walks that fall to the `bottom` leave it. Entries that lead down make the step longer,
+        so more entries may lie inside it. The search repeats until no more are found.
         """
         ladder, ahead, longest = self.ladder, dict[int, int](), 0
         while True:
@@ -201,8 +256,18 @@ class Renewal:
 
 @lru_cache(maxsize=64)
 def renewal(setting: Setting) -> Renewal | None:
-    """The renewal of the walk, turned so that it drifts up; None without drift, at too high a cost, or where the far
-    bound is not far.
+    """Compute the renewal of the walk, turned so that it drifts up.
+
+    Parameters
+    ----------
+    setting : Setting
+        The test, its noise (`Exponential`) and the system.
+
+    Returns
+    -------
+    Renewal or None
+        None without drift, with certain samples, at too high a cost, or if the far bound matters with a probability of
+        0.01 or more.
     """
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     assert isinstance(mechanism, Exponential)
@@ -222,13 +287,13 @@ def _add(total: FloatArray, part: FloatArray, start: int) -> None:
 
 
 def _without_tail(probability: FloatArray) -> FloatArray:
-    """Without the last entries that together hold less than 1e-15."""
+    """Drop the last entries that together hold at most 1e-15."""
     tail = np.cumsum(probability[::-1])[::-1]
     return probability[: int(np.count_nonzero(tail > 1e-15))]
 
 
 def _renewed(source: FloatArray, kernel: FloatArray) -> FloatArray:
-    """Solve ``out = source + kernel * out``; long ones by Newton's inversion of the power series ``1 - kernel(z)``."""
+    """Solve ``out = source + kernel * out``. Long ones use Newton's inversion of the power series ``1 - kernel(z)``."""
     if source.size * kernel.size < _DIRECT:
         out = np.empty(source.size)
         _renew(source, kernel, out)
@@ -247,7 +312,7 @@ def _renewed(source: FloatArray, kernel: FloatArray) -> FloatArray:
 
 @kernel
 def _renew(source, kernel, out):
-    """``out = source + kernel * out``, the renewal equation; kernel[t - 1] belongs to a step of length t."""
+    """Solve the renewal equation ``out = source + kernel * out``; ``kernel[t - 1]`` belongs to a step of length t."""
     for k in range(out.size):
         total = source[k] if k < source.size else 0.0
         for t in range(1, min(k, kernel.size) + 1):

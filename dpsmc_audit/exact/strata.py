@@ -1,7 +1,7 @@
-"""Averages over strata of L of the law for fixed bounds, where nothing closed is known.
+"""Averages over strata of L of the law for fixed bounds, where no closed form is known.
 
 tau grows with L, so the laws at the two ends of each stratum bracket P(tau > k). Where only one bound is usually met,
-strata are used for no more than what the other one changes; that falls like ``exp(-h L)``, and the strata with it.
+strata compute only the change by the other one. It falls like ``exp(-h L)``, and the strata follow it.
 """
 
 from __future__ import annotations
@@ -38,14 +38,26 @@ _STRIDES = ((2, 4.0), (4, 1.8), (8, 0.9))
 """Keeping every second end, every fourth or every eighth: the largest change, times this, is the stated error.
 
 A law for fixed L jumps at some L, and each jump adds to the change. By how much depends on its place among the strata
-that are joined, and jumps at like places cancel. They rarely do so for two, four and eight strata at once. The factors
-make the three equal on average for jumps at random places.
+that are joined, and jumps at similar places cancel. They rarely do so for two, four and eight strata at once. The
+factors make the three equal on average for jumps at random places.
 """
 
 
 @dataclass(frozen=True)
 class Part:
-    """A share of the law: the runs whose L lies in some interval, or a bound on what is wrong with them."""
+    """A part of the law: the runs whose L lies in some interval, or the change of these runs by the far bound.
+
+    Parameters
+    ----------
+    null, alt : array
+        ``null[k - 1] = P(tau = k, H_null)`` and ``alt[k - 1] = P(tau = k, H_alt)`` of these runs, or their change.
+    error : float
+        The numerical error of any P(tau > k).
+    scatter : float
+        The numerical error summed over all (tau, o).
+    mean_error : float
+        The numerical error of the contribution to E[tau].
+    """
 
     null: FloatArray
     alt: FloatArray
@@ -62,25 +74,46 @@ def strata(
     *,
     beyond_passage: bool = False,
 ) -> Part:
-    """The runs with L between `lowest` and `highest` (None: all but a small rest), by the trapezoid rule in F(L).
+    """Compute the runs with L in an interval, by the trapezoid rule in F(L).
 
-    With `beyond_passage`, only by what they differ from the passage over the near bound alone.
+    Parameters
+    ----------
+    setting : Setting
+        The test, its noise and the system.
+    forced : mapping
+        Samples that are given (entry: bit), counted from 1.
+    lowest : float
+        The lower end of the interval.
+    highest : float or None
+        The upper end; None for all L but a small rest, which is part of the error.
+    beyond_passage : bool
+        Whether to compute only the difference from the passage over the near bound alone.
+
+    Returns
+    -------
+    Part
+        These runs, with errors.
+
+    Raises
+    ------
+    ParameterError
+        If even the fewest strata would visit too many cells.
     """
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     top, rest = (highest, 0.0) if highest is not None else _affordable_top(setting)
-    tilt = abs(test.exponent(p_phi)) if beyond_passage else 0.0  # what the far bound changes falls like exp(-h L)
+    tilt = abs(test.exponent(p_phi)) if beyond_passage else 0.0  # the change by the far bound falls like exp(-h L)
     ends = _ends(setting, lowest, top, tilt)
     laws = [_between(test, p_phi, float(x), forced, beyond_passage) for x in ends]
     masses = -np.diff(mechanism.survival(np.concatenate([[lowest], ends[1:]])))
     fine = _weighted(laws, _weights(mechanism, lowest, ends, tilt))
 
     def change(stride: int) -> float:
-        """Summed over all (tau, o), by keeping only every so manyth end."""
+        """Compute the change, summed over all (tau, o), if only every `stride`-th end is kept."""
         kept = np.unique(np.append(np.arange(0, ends.size, stride), ends.size - 1))
         coarse = _weighted([laws[i] for i in kept], _weights(mechanism, lowest, ends[kept], tilt))
         return float(sum(np.abs(total([a, -b])).sum() for a, b in zip(fine, coarse, strict=True)))
 
-    # what the far bound changes is smooth in L: the rest of the error has been seen to be up to 1.8 times this change
+    # the change by the far bound is smooth in L: the rest of the error was observed to be up to 1.8 times this change
     scatter = 3.0 * change(2) if beyond_passage else max(factor * change(stride) for stride, factor in _STRIDES)
     share = float(masses.sum())
     inside = 1e-11 * share + rest
@@ -94,7 +127,7 @@ def strata(
 def _between(
     test: Sprt, p_phi: float, excess: float, forced: Mapping[int, int], beyond_passage: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """P(tau = k, H_null) and P(tau = k, H_alt) for this L; or by how much the far bound changes them."""
+    """Compute P(tau = k, H_null) and P(tau = k, H_alt) for this L, or their change by the far bound."""
     law = exit_law(test, p_phi, excess, forced)
     if not beyond_passage:
         return law.null, law.alt
@@ -111,9 +144,9 @@ def _mean(law: tuple[FloatArray, FloatArray]) -> float:
 
 
 def _ends(setting: Setting, lowest: float, top: float, tilt: float) -> FloatArray:
-    """Ends of an even number of strata of equal probability, each L counted with ``exp(-tilt L)``.
+    """Make the ends of an even number of strata of equal probability, each L weighted by ``exp(-tilt L)``.
 
-    Without a tilt none is wider than the law for a fixed L is smooth.
+    Evenly spaced ends are added, so that no stratum is too wide.
     """
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     start = max(lowest, test.least_room)
@@ -132,7 +165,7 @@ def _ends(setting: Setting, lowest: float, top: float, tilt: float) -> FloatArra
 
 
 def _even_count(test: Sprt, p_phi: float, start: float, top: float, tilt: float) -> int:
-    """Enough evenly spaced L for ``exp(-tilt L)`` to fall by half an e-fold between them, if that is affordable."""
+    """Count the evenly spaced L between which ``exp(-tilt L)`` falls by half an e-fold; 2 if that is not affordable."""
     count = math.ceil(2.0 * tilt * (top - start)) + 2
     middle = np.linspace(start, top, 8)
     each = float(np.mean([cells_of(test, p_phi, float(x), tilt) for x in middle]))
@@ -140,16 +173,33 @@ def _even_count(test: Sprt, p_phi: float, start: float, top: float, tilt: float)
 
 
 def cells_of(test: Sprt, p_phi: float, excess: float, tilt: float) -> float:
-    """Cells for one L; with a tilt both with and without the far bound."""
+    """Estimate the cells that the law for one L visits.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    p_phi : float
+        The satisfaction probability.
+    excess : float
+        The value of L.
+    tilt : float
+        0 for the law alone. Otherwise the exponent h: the law without the far bound is then included.
+
+    Returns
+    -------
+    float
+        The number of cells.
+    """
     _, walk, near, far = turned_up(test, p_phi)
     cells = cells_needed(walk, near + excess, far + excess)
     return cells if tilt == 0.0 else cells + cells_needed(walk, near + excess, FAR / tilt)
 
 
 def _weights(mechanism: Mechanism, lowest: float, ends: FloatArray, tilt: float) -> FloatArray:
-    """Weights of the ends: half the probability of the strata on either side.
+    """Compute the weights of the ends: half the probability of the strata on both sides.
 
-    With a tilt, those that are right where ``exp(tilt L) f(L)`` is linear between the ends, but for wide strata.
+    With a tilt they are right if ``exp(tilt L) f(L)`` is linear between the ends, except for wide strata.
     """
     masses = -np.diff(mechanism.survival(np.concatenate([[lowest], ends[1:]])))
     halves = 0.5 * masses
@@ -173,7 +223,7 @@ def _weighted(laws: Sequence[tuple[FloatArray, FloatArray]], weights: FloatArray
 
 
 def _affordable_top(setting: Setting) -> tuple[float, float]:
-    """Up to which L strata go, and the probability of what is beyond."""
+    """Find the largest L of the strata, and the probability of larger ones."""
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     walk = Steps.of(test, p_phi)
     for tail in 10.0 ** -np.arange(9.0, 2.0, -1.0):
@@ -184,23 +234,65 @@ def _affordable_top(setting: Setting) -> tuple[float, float]:
 
 
 LONGEST = 1 << 23
-"""Values of tau that a law may have: arrays of as many numbers are transformed."""
+"""The most values of tau that a law may have: arrays of this size are transformed."""
 
 
 def short_enough(p_phi: float, last: float) -> None:
-    """A tiny epsilon makes laws that reach far; the refusal depends on the parameters alone, not on the machine."""
+    """Refuse a law with too many values of tau, as a tiny epsilon makes it.
+
+    The first limit depends on the parameters alone, not on the machine. The second one is the memory available.
+
+    Parameters
+    ----------
+    p_phi : float
+        The satisfaction probability, for the message.
+    last : float
+        The number of values of tau.
+
+    Raises
+    ------
+    ParameterError
+        If there are more than `LONGEST` values.
+    NoRoomError
+        If memory is short.
+    """
     message = "the law at p_phi={:g} reaches {:.0e} samples, more than {:.0e}: means, errors and runs are affordable"
     require(last <= LONGEST, message.format(p_phi, last, LONGEST))
     require_room(200.0 * last, f"the law of {last:.0e} values of tau")
 
 
 def affordable(p_phi: float, cells: float) -> None:
+    """Refuse a law that would visit too many cells.
+
+    Parameters
+    ----------
+    p_phi : float
+        The satisfaction probability, for the message.
+    cells : float
+        The number of cells.
+
+    Raises
+    ------
+    ParameterError
+        If there are more than `CELLS`.
+    """
     message = "the law at p_phi={:g} would visit {:.0e} cells: without drift only means and errors are affordable"
     require(cells <= CELLS, message.format(p_phi, cells))
 
 
 def total(rows: Sequence[FloatArray]) -> FloatArray:
-    """Sum of rows of different lengths, continued by 0."""
+    """Add arrays of different lengths. The shorter ones are continued by 0.
+
+    Parameters
+    ----------
+    rows : sequence of array
+        The arrays, at least one.
+
+    Returns
+    -------
+    array
+        The sum, as long as the longest array.
+    """
     total = np.zeros(max(row.size for row in rows))
     for row in rows:
         total[: row.size] += row

@@ -1,4 +1,4 @@
-"""How kernels are compiled: by Numba, which keeps them on disk where it finds a folder for them."""
+"""Compile kernels with Numba, which caches them on disk if it finds a folder that it can write to."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def kernel(function: Function, *, error_model: Literal["python", "numpy"] = "python") -> Dispatcher[Function]:
-    """Compile a function of numbers and arrays; other threads can work while it runs.
+    """Compile a function of numbers and arrays. Other threads can work while it runs.
 
-    Numba keeps compiled code in ``NUMBA_CACHE_DIR``, beside the source or in the user's cache. Where it can write to
-    none of them, every process compiles anew what it calls: code from a folder that anybody can write to would be
-    anybody's code.
+    Numba keeps compiled code in ``NUMBA_CACHE_DIR``, beside the source or in the user's cache. If it can write to none
+    of them, every process compiles again what it calls. A folder that anybody can write to is not used: anybody could
+    put code there.
 
     Parameters
     ----------
-    function
-        The kernel. Its compiled helpers are defined in the same file: the cache does not notice edits in others.
-    error_model
-        "numpy" for divisions by zero that give infinity or nan, "python" for those that raise an error.
+    function : callable
+        The kernel. Its compiled helpers must be in the same file: the cache does not notice edits in other files.
+    error_model : {"python", "numpy"}
+        With "numpy" a division by zero gives infinity or nan. With "python" it raises an error.
 
     Returns
     -------
@@ -55,5 +55,5 @@ def kernel(function: Function, *, error_model: Literal["python", "numpy"] = "pyt
 
 
 def _home_is_known() -> bool:
-    """Without a home Numba would make a folder named "~" where the process was started."""
+    """Tell whether there is a home. Without one Numba would make a folder named "~" in the current folder."""
     return bool(os.environ.get("NUMBA_CACHE_DIR")) or os.path.isabs(os.path.expanduser("~"))

@@ -1,7 +1,8 @@
 """Sums of products that do not depend on the processor: each is added in one order, on every machine.
 
-The products of a linear algebra library (``@``, ``np.dot``, ``np.convolve``) add in an order that goes with the
-processor, and their last digits with it. Where such a digit is stored, or decides anything, these stand in for them.
+The products of a linear algebra library (``@``, ``np.dot``, ``np.convolve``) add in an order that depends on the
+processor. Their last digits depend on it too. Where such a digit is stored or decides anything, these functions
+replace them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,18 @@ __all__ = ["convolution", "dot", "tilted"]
 
 @kernel
 def dot(a, b):
-    """``sum(a * b)``, with the rounding of each addition carried along (Kahan and Neumaier)."""
+    """Compute ``sum(a * b)``. The rounding error of each addition is carried along (Kahan and Neumaier).
+
+    Parameters
+    ----------
+    a, b : array
+        Arrays of the same size.
+
+    Returns
+    -------
+    float
+        The sum.
+    """
     total, carried = 0.0, 0.0
     for i in range(a.size):
         term = a[i] * b[i]
@@ -29,7 +41,22 @@ def dot(a, b):
 
 @kernel
 def tilted(weights, rate, x):
-    """``sum(weights * exp(rate * x))``, likewise."""
+    """Compute ``sum(weights * exp(rate * x))``. The rounding error of each addition is carried along.
+
+    Parameters
+    ----------
+    weights : array
+        The weights. A weight of 0 gives 0, even if the exponential overflows.
+    rate : float
+        The rate.
+    x : array
+        The exponents without the rate, as many as weights.
+
+    Returns
+    -------
+    float
+        The sum.
+    """
     total, carried = 0.0, 0.0
     for i in range(x.size):
         term = weights[i] * math.exp(rate * x[i]) if weights[i] != 0.0 else 0.0
@@ -41,7 +68,18 @@ def tilted(weights, rate, x):
 
 @kernel
 def convolution(a, b):
-    """All of ``np.convolve(a, b)``; each entry is added in the order of the shorter one's entries."""
+    """Compute the full ``np.convolve(a, b)``. The terms of each entry are added in the order of the shorter array.
+
+    Parameters
+    ----------
+    a, b : array
+        The arrays, not empty.
+
+    Returns
+    -------
+    array
+        The convolution, of size ``a.size + b.size - 1``.
+    """
     out = np.zeros(a.size + b.size - 1)
     if a.size > b.size:
         a, b = b, a

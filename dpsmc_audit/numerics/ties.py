@@ -1,8 +1,8 @@
-"""Choices between floating-point numbers that come out the same on every processor.
+"""Choices between floating-point numbers that are the same on every processor.
 
-Processors add in different orders and round functions differently, so numbers that are equal on paper differ in their
-last digits, and which of them is the larger is an accident. Here numbers that agree but for rounding count as equal,
-and a rule decides between them: the larger size (where sizes are given), then the earlier place.
+Processors add in different orders and round functions differently. So numbers that are equal on paper differ in their
+last digits, and chance decides which of them is the larger. Here numbers that agree up to rounding count as equal, and
+a rule decides between them: the larger size (if sizes are given), then the earlier place.
 """
 
 from __future__ import annotations
@@ -21,10 +21,24 @@ _SAME_SIZE = 1e-9
 
 
 def best_of(scores: ArrayLike, sizes: ArrayLike | None = None, close: float = CLOSE) -> int:
-    """The place of the largest score.
+    """Find the place of the largest score.
 
-    Scores within `close` of the largest (absolutely, or relatively if that is more) are tied: the one of the largest
-    size wins, and of sizes that agree to nine digits the first. A score that is nan never wins over a number.
+    Scores within `close` of the largest are tied. The one of the largest size wins. Of sizes that agree to nine digits
+    the first one wins. A score that is nan never wins over a number.
+
+    Parameters
+    ----------
+    scores : array_like
+        The scores, at least one.
+    sizes : array_like, optional
+        The size of each score, not negative. Without sizes the first of the tied scores wins.
+    close : float
+        The tolerance: absolute, or relative to the largest score if that is more.
+
+    Returns
+    -------
+    int
+        The place, counted from 0.
 
     Examples
     --------
@@ -41,10 +55,24 @@ def best_of(scores: ArrayLike, sizes: ArrayLike | None = None, close: float = CL
 
 
 def ranked(scores: ArrayLike, sizes: ArrayLike | None = None, close: float = CLOSE) -> IntArray:
-    """The places from the largest score to the smallest.
+    """Sort the places from the largest score to the smallest.
 
-    Scores are tied that follow each other within `close` (as in `best_of`): those of larger size come first, and sizes
-    that agree to nine digits in the order of their places. Scores that are nan come last.
+    Scores that follow each other within `close` (as in `best_of`) are tied. Those of larger size come first. Sizes that
+    agree to nine digits stay in the order of their places. Scores that are nan come last.
+
+    Parameters
+    ----------
+    scores : array_like
+        The scores.
+    sizes : array_like, optional
+        The size of each score. Without sizes tied scores stay in the order of their places.
+    close : float
+        The tolerance, as in `best_of`.
+
+    Returns
+    -------
+    array of int
+        The places, counted from 0.
 
     Examples
     --------
@@ -63,7 +91,19 @@ def ranked(scores: ArrayLike, sizes: ArrayLike | None = None, close: float = CLO
 
 
 def tied_groups(values: NDArray[np.float64], close: float = CLOSE) -> IntArray:
-    """Number of the group of tied values that each belongs to, from the largest on.
+    """Number the groups of tied values, from the largest on.
+
+    Parameters
+    ----------
+    values : array
+        The values, without nan. Infinite values of the same sign are tied.
+    close : float
+        The tolerance between neighbours, as in `best_of`.
+
+    Returns
+    -------
+    array of int
+        The group of each value, counted from 0.
 
     Examples
     --------
@@ -79,12 +119,25 @@ def tied_groups(values: NDArray[np.float64], close: float = CLOSE) -> IntArray:
 
 
 def _numbered(order: IntArray, new: NDArray[np.bool_]) -> IntArray:
-    """In this order, how many new groups began up to each place."""
+    """Count, in this order, the new groups that began up to each place."""
     groups = np.zeros(order.size, np.int64)
     groups[order[1:]] = np.cumsum(new)
     return groups
 
 
 def exceeds(value: float, other: float, close: float = CLOSE) -> bool:
-    """Whether a number is larger than another by more than rounding."""
+    """Tell whether a number is larger than another by more than rounding.
+
+    Parameters
+    ----------
+    value, other : float
+        The numbers.
+    close : float
+        The tolerance: absolute, or relative to `other` if that is more. It is not used if `other` is infinite or nan.
+
+    Returns
+    -------
+    bool
+        Whether `value` is larger.
+    """
     return value > other + close * max(1.0, abs(other)) if np.isfinite(other) else value > other
