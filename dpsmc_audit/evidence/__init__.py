@@ -1,6 +1,9 @@
-"""From samples or exact laws to statements, with their confidence.
+"""From samples, or exact laws, to what they say and how sure that is.
 
-`intervals` (a probability, a mean), `means` (averages of values in [0, 1]), `events` (the events on which two samples
-are compared), `bounds` (lower bounds on epsilon and delta from a fixed number of runs), `anytime` (bets that are
-checked after every run) and `verdict` (the result of all of them).
+- `intervals`: of a probability and of a mean. `means`: averages of values in [0, 1].
+- `events`: what two samples are compared on. `witness`: an event with its structure. `gathered`: runs, counted.
+- `bounds`: lower bounds on epsilon and delta from a fixed number of runs.
+- `anytime`: an e-process, bets against a claim that may be looked at after every run.
+- `power`: what runs could have shown. `profiles`: delta for every epsilon.
+- `verdict`: what all of them end in.
 """

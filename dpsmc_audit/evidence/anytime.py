@@ -1,4 +1,4 @@
-"""Bets against a claim of (epsilon, delta), checked after every pair of runs.
+"""An e-process: bets against a claim of (epsilon, delta), checked after every pair of runs.
 
 For an event S, a pair (X, Y) of independent runs of the two members pays ``g = 1[X in S] - e^epsilon 1[Y in S] -
 delta``, which is at most 0 on average if the claim holds. A gambler who stakes the share lambda of his capital on

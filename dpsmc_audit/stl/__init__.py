@@ -1,5 +1,8 @@
 """Signal temporal logic: read formulas from text and evaluate them on batches of sampled traces.
 
+A text goes through `parser` to a tree (`syntax`), then to a `program` over the `kernels`.
+`semantics` says what every operator means, `until` among them, and evaluates it.
+
 Examples
 --------
 >>> import numpy as np
