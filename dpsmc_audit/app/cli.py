@@ -117,9 +117,7 @@ def _run(job: _Job, config: Config) -> None:
 def _compute(job: _Job, config: Config, key: str) -> None:
     """Run the task and write result.json, the last of its files. A single run prints its result."""
     from dpsmc_audit.app.tasks import Audited, run
-    from dpsmc_audit.report.page_audit import write_report
     from dpsmc_audit.report.tables import as_text, flatten
-    from dpsmc_audit.report.terminal import as_table
 
     folder, released, every = job.folder, config.task.name == "verify", config.backend.checkpoint
     alone = job.sweep is None
@@ -131,6 +129,8 @@ def _compute(job: _Job, config: Config, key: str) -> None:
             done = run(config, folder, replace(execution, checkpoint=checkpoint), alone=alone)
         result, notes, found, files = done.as_dict(), done.notes, done.result, list[str]()
         if isinstance(found, Audited):  # a release says no more than it must, and other tasks have their tables
+            from dpsmc_audit.report.page_audit import write_report
+
             files = write_report(folder, found.audit, found.others, result, notes, job.overrides)
         if not released:
             result = seal({**result, "warnings": notes}, key, files_in(folder))
@@ -143,7 +143,12 @@ def _compute(job: _Job, config: Config, key: str) -> None:
     if released:
         _print_release(config, result, folder)
     elif alone:
-        print(as_table(found.audit, files) if isinstance(found, Audited) else as_text([flatten(result)]))
+        if isinstance(found, Audited):
+            from dpsmc_audit.report.terminal import as_table
+
+            print(as_table(found.audit, files))
+        else:
+            print(as_text([flatten(result)]))
         print(f"result in {folder}")
 
 

@@ -8,28 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dpsmc_audit.evidence.profiles import factor
 from dpsmc_audit.observers.words import brief
 from dpsmc_audit.report.bins import Bin, Bins, ratio_limit
-from dpsmc_audit.report.svg import Scale, path, tag
+from dpsmc_audit.report.svg import Frame, Scale, grid, path, plain, tag
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["Frame", "both_sizes", "grid", "histogram_chart", "say_bin"]
-
-
-@dataclass(frozen=True)
-class Frame:
-    """Where a panel lies in its picture."""
-
-    left: float
-    right: float
-    top: float
-    bottom: float
+__all__ = ["both_sizes", "histogram_chart", "say_bin"]
 
 
 WIDE, NARROW = 760, 350
@@ -58,53 +47,6 @@ def both_sizes(make: Callable[[int], Markup]) -> Markup:
     )
 
 
-def grid(frame: Frame, x: Scale | None, y: Scale | None, x_label: str = "", y_label: str = "") -> list[Markup]:
-    """Draw lines and numbers at round values, and the names of the axes: y above its panel, x below it.
-
-    Parameters
-    ----------
-    frame : Frame
-        Where the panel lies.
-    x, y : Scale, optional
-        The axes that get numbers.
-    x_label, y_label : str
-        Their names.
-
-    Returns
-    -------
-    list of Markup
-        Elements of SVG.
-    """
-    made = []
-    if y is not None:
-        for value in y.ticks(5):
-            made.append(tag("line", class_="grid", x1=frame.left, x2=frame.right, y1=y(value), y2=y(value)))
-            label = f"{value:g}" if not y.log else _power(value)
-            made.append(tag("text", label, class_="tick end", x=frame.left - 6, y=y(value) + 4))
-    made.append(tag("line", class_="axis", x1=frame.left, x2=frame.right, y1=frame.bottom, y2=frame.bottom))
-    if x is not None:
-        for value in x.ticks(6 if frame.right - frame.left > 400 else 4):
-            made.append(tag("line", class_="axis", x1=x(value), x2=x(value), y1=frame.bottom, y2=frame.bottom + 4))
-            made.append(tag("text", _plain(value), class_="tick middle", x=x(value), y=frame.bottom + 17))
-        middle = 0.5 * (frame.left + frame.right)
-        made.append(tag("text", x_label, class_="label middle", x=middle, y=frame.bottom + 35))
-    if y_label:
-        made.append(tag("text", y_label, class_="label", x=4, y=frame.top - 9))
-    return made
-
-
-def _plain(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:g}"
-
-
-def _power(value: float) -> str:
-    """10^-3 as people write it; 1 and 0.1 as they are."""
-    exponent = round(math.log10(value))
-    return (
-        f"{value:g}" if exponent >= -3 else "10" + f"{exponent}".translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    )
-
-
 def say_bin(each: Bin, bins: Bins, epsilon: float, name: str) -> str:
     """Say all values of a bin in one sentence: shown on hover, focus and tap, and by browsers without scripts.
 
@@ -124,10 +66,10 @@ def say_bin(each: Bin, bins: Bins, epsilon: float, name: str) -> str:
     str
         The sentence.
     """
-    low, high = (_plain(x) for x in (each.lo, each.hi))
+    low, high = (plain(x) for x in (each.lo, each.hi))
     where = f"{low} to {high}"
     if each.lo % 1.0 == 0.5:  # bins of whole numbers
-        first, last = (_plain(x) for x in (each.lo + 0.5, each.hi - 0.5))
+        first, last = (plain(x) for x in (each.lo + 0.5, each.hi - 0.5))
         where = first if first == last else f"{first} to {last}"
     text = f"{where}: probability {brief(each.one)} with {name} = 1, {brief(each.zero)} with {name} = 0"
     if bins.mirrored:

@@ -7,8 +7,9 @@ import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
 
-__all__ = ["command_line", "without_folders"]
+__all__ = ["command_line", "flat", "without_folders"]
 
 _FORMULAS = ("formula=", "+formula=")
 _PATH = re.compile(r"(?<![\w./~\\:)\]-])(?:~|[A-Za-z]:)?[/\\](?:[^\s/\\'\"<>,;:()=]+[/\\])+(?=[^\s/\\'\"<>,;:()=])")
@@ -74,3 +75,19 @@ def without_folders(text: str) -> str:
         if len(folder) > 1:
             text = text.replace(f"{folder}/", "…/").replace(folder, "…")
     return _PATH.sub("…/", text)
+
+
+def flat(values: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """List names and values of what is known about the origin of a result, without folders.
+
+    Parameters
+    ----------
+    values : dict or None
+        The values by name. None counts as empty.
+
+    Returns
+    -------
+    list of tuple
+        Name and text of each value that is not None.
+    """
+    return [(key, without_folders(f"{value}")) for key, value in (values or {}).items() if value is not None]

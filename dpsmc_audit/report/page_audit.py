@@ -14,7 +14,7 @@ from dpsmc_audit.observers.informed.audit import InformedAudit
 from dpsmc_audit.observers.words import brief
 from dpsmc_audit.report.bins import Bins, bins_of
 from dpsmc_audit.report.charts import both_sizes, histogram_chart, say_bin
-from dpsmc_audit.report.command import command_line, without_folders
+from dpsmc_audit.report.command import command_line, flat, without_folders
 from dpsmc_audit.report.html import REPORT, render
 from dpsmc_audit.report.profile_chart import Curve, delta_or_none, profile_chart, slider_data
 from dpsmc_audit.report.svg import brief_delta
@@ -245,22 +245,6 @@ def _parameters(parameters: Row) -> list[tuple[str, str, str]]:
     paths = {key for key in parameters if key in ("sequence", "formula_file") or key.endswith("_path")}
     shown = {key: Path(value).name if key in paths and value else value for key, value in parameters.items()}
     return [(key, "none" if value is None else f"{value}", KEYS.get(key, "")) for key, value in shown.items()]
-
-
-def flat(values: Row | None) -> list[tuple[str, str]]:
-    """List names and values of what is known about the origin of a result, without folders.
-
-    Parameters
-    ----------
-    values : dict or None
-        The values by name. None counts as empty.
-
-    Returns
-    -------
-    list of tuple
-        Name and text of each value that is not None.
-    """
-    return [(key, without_folders(f"{value}")) for key, value in (values or {}).items() if value is not None]
 
 
 def _files(folder: Path) -> list[tuple[str, str]]:

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from dpsmc_audit.observers.words import brief
-from dpsmc_audit.report.command import command_line, without_folders
+from dpsmc_audit.report.command import command_line, flat, without_folders
 from dpsmc_audit.report.html import REPORT, render
 from dpsmc_audit.report.multiples import panels
-from dpsmc_audit.report.page_audit import flat
 from dpsmc_audit.report.tables import PARAMETERS, columns_for, several, varying
 from dpsmc_audit.runs.files import RESULT, write_text
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpsmc_audit.evidence.profiles import Profile
 from dpsmc_audit.observers.words import brief
-from dpsmc_audit.report.charts import Frame, grid
-from dpsmc_audit.report.svg import ROUNDING, Scale, brief_delta, path, tag
+from dpsmc_audit.report.svg import ROUNDING, Frame, Scale, brief_delta, grid, path, tag
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -12,7 +12,7 @@ from dpsmc_audit.observers.words import brief
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["ROUNDING", "Scale", "brief_delta", "path", "round_ticks", "tag"]
+__all__ = ["ROUNDING", "Frame", "Scale", "brief_delta", "grid", "path", "plain", "round_ticks", "tag"]
 
 ROUNDING = 1e-9
 """A delta is a difference of sums of probabilities: below this it may be numerical error."""
@@ -173,3 +173,72 @@ def round_ticks(low: float, high: float, about: int = 5) -> list[float]:
     places = max(0, -math.floor(math.log10(step)))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [min(max(round(k * step, places) + 0.0, low), high) for k in range(first, last + 1)]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Where a panel lies in its picture."""
+
+    left: float
+    right: float
+    top: float
+    bottom: float
+
+
+def grid(frame: Frame, x: Scale | None, y: Scale | None, x_label: str = "", y_label: str = "") -> list[Markup]:
+    """Draw lines and numbers at round values, and the names of the axes: y above its panel, x below it.
+
+    Parameters
+    ----------
+    frame : Frame
+        Where the panel lies.
+    x, y : Scale, optional
+        The axes that get numbers.
+    x_label, y_label : str
+        Their names.
+
+    Returns
+    -------
+    list of Markup
+        Elements of SVG.
+    """
+    made = []
+    if y is not None:
+        for value in y.ticks(5):
+            made.append(tag("line", class_="grid", x1=frame.left, x2=frame.right, y1=y(value), y2=y(value)))
+            label = f"{value:g}" if not y.log else _power(value)
+            made.append(tag("text", label, class_="tick end", x=frame.left - 6, y=y(value) + 4))
+    made.append(tag("line", class_="axis", x1=frame.left, x2=frame.right, y1=frame.bottom, y2=frame.bottom))
+    if x is not None:
+        for value in x.ticks(6 if frame.right - frame.left > 400 else 4):
+            made.append(tag("line", class_="axis", x1=x(value), x2=x(value), y1=frame.bottom, y2=frame.bottom + 4))
+            made.append(tag("text", plain(value), class_="tick middle", x=x(value), y=frame.bottom + 17))
+        middle = 0.5 * (frame.left + frame.right)
+        made.append(tag("text", x_label, class_="label middle", x=middle, y=frame.bottom + 35))
+    if y_label:
+        made.append(tag("text", y_label, class_="label", x=4, y=frame.top - 9))
+    return made
+
+
+def plain(value: float) -> str:
+    """Write a number of an axis.
+
+    Parameters
+    ----------
+    value : float
+        The number.
+
+    Returns
+    -------
+    str
+        The number as text.
+    """
+    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:g}"
+
+
+def _power(value: float) -> str:
+    """10^-3 as people write it; 1 and 0.1 as they are."""
+    exponent = round(math.log10(value))
+    return (
+        f"{value:g}" if exponent >= -3 else "10" + f"{exponent}".translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    )

@@ -22,12 +22,12 @@ from dpsmc_audit.exact.calibration import private
 from dpsmc_audit.mechanisms import Laplace, NoNoise
 from dpsmc_audit.observers.expected.verdicts import FEWEST_PAIRS
 from dpsmc_audit.observers.words import TITLES
-from dpsmc_audit.report.charts import Frame
 from dpsmc_audit.report.command import command_line, without_folders
 from dpsmc_audit.report.html import greek
 from dpsmc_audit.report.multiples import _x_scale
 from dpsmc_audit.report.page_audit import meaning, write_report
 from dpsmc_audit.report.page_sweep import summary, sweep_page
+from dpsmc_audit.report.svg import Frame
 from dpsmc_audit.report.terminal import as_table, colourful
 from dpsmc_audit.tasks.other_observers import OtherObservers
 from tests.app.test_cli import run
