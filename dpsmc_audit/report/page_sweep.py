@@ -106,7 +106,7 @@ def _swept(rows: Sequence[Row]) -> list[str]:
     names = dict.fromkeys((*PARAMETERS, "entry", "sampler", "method", *varying(rows)))
     many = {name: len({str(row.get(name)) for row in rows}) for name in names if any(name in row for row in rows)}
     if several(rows, "observer"):
-        many = {name: n for name, n in many.items() if name not in ("runs", "bin_width")}  # they come with the observer
+        many = {name: n for name, n in many.items() if name not in ("runs", "bin_width", "method")}  # of the observer
     if rows[0]["task"] == "estimate":
         many.pop("p_phi", None)
     return sorted((name for name, n in many.items() if n > 1), key=lambda name: -many[name]) or ["seed"]
