@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +68,7 @@ class Claim:
             If epsilon is not positive and finite, or if the confidence is impossible.
         """
         check_confidence(self.confidence)
+        require(self.engine in get_args(Engine), f"engine must be monte_carlo or exact, got {self.engine}")
         require(0.0 < self.epsilon < math.inf, f"epsilon must be positive to be audited, got {self.epsilon}")
 
 

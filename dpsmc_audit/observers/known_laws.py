@@ -78,7 +78,7 @@ def audit_of_laws(
     started = time.perf_counter()
     delta, event = worst_event(p1, p0, claim.epsilon)
     off = float((1.0 + factor(claim.epsilon)) * (error + p1.size * np.finfo(np.float64).eps))
-    ratio = log_ratio(p1, p0)
+    beyond = np.maximum(p1 - factor(claim.epsilon) * p0, p0 - factor(claim.epsilon) * p1)  # of single outcomes
     finding = Finding(Verdict.UNDECIDED, 0.0, 0.0, None, delta_upper=min(delta + off, 1.0))
     if delta - off > claim.delta:
         finding = Finding(Verdict.VIOLATED, claim.epsilon, delta - off, event)
@@ -90,7 +90,7 @@ def audit_of_laws(
         claim=replace(claim, engine="exact"),
         finding=finding,
         exact=finding,
-        histogram=OutcomeTable(np.arange(p1.size), p1, p0, ratio, np.abs(ratio) > claim.epsilon),
+        histogram=OutcomeTable(np.arange(p1.size), p1, p0, log_ratio(p1, p0), beyond > off),
         leakage=Leakage(profile, total_variation(p1, p0), None),
         numerical_error=error,
         unfinished=0,

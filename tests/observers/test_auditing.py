@@ -180,10 +180,11 @@ def test_bins_are_chosen_where_asked() -> None:
         ({"pairs": 3}, "pairs"),
         ({"draws": 1}, "draws"),
         ({"confidence": 1.0}, "confidence"),
+        ({"engine": "exakt"}, "engine must be"),
         ({"epsilon": 0.0}, "epsilon"),
     ],
 )
-def test_impossible_requests_are_named(change: dict[str, float], word: str) -> None:
+def test_impossible_requests_are_named(change: dict[str, Any], word: str) -> None:
     options: dict[str, Any] = {"epsilon": 0.01} | change
     own = {name: options.pop(name) for name in change if name in ("bin_width", "pairs", "draws")}
     sampling = Sampling(max_steps=options.pop("max_steps", 10**7))

@@ -393,11 +393,8 @@ class Marginal(Resolution):
             counts, finding = self._counted(pair, claim, sampling)
             known = counts.law() if law is None else law
             width = width or auto_width(known.p1, known.p0)
-            few, quiet = (
-                min(self.pairs, affordable_pairs(pair.setting, sampling.max_steps)),
-                sampling.with_progress(None),
-            )
-            smooth = smoothed_law(pair, few, width, quiet, confidence=claim.confidence)
+            few = min(self.pairs, affordable_pairs(pair.setting, sampling.max_steps))
+            smooth = smoothed_law(pair, few, width, sampling.with_progress(None), confidence=claim.confidence)
             found = {
                 "runs": counts.runs,
                 "finding": finding,
