@@ -44,8 +44,8 @@ def rounded_up(value: float) -> str:
 class Detectable:
     """The smallest violations that these samples would have shown with probability 0.9.
 
-    The events are tails of tau, bins and sets of bins, as `evidence.events` makes them. A single value of tau among
-    very many is seen only together with its neighbours.
+    The violation is an event that is likelier with one value of x by a factor of e^epsilon, such as a tail or a frequent
+    value, while everything else has the same law.
 
     Parameters
     ----------
@@ -58,21 +58,25 @@ class Detectable:
         likewise.
     by_probability : dict
         The smallest epsilon for events of other probabilities.
+    mu : float, optional
+        For a claim of Gaussian differential privacy: the smallest mu of two normal laws that would have shown.
     """
 
     probability: float
     epsilon: float | None
     delta: float | None
     by_probability: dict[float, float | None] = field(default_factory=dict)
+    mu: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the violations as ``result.json`` holds them."""
         return {
-            "events": "tails of tau, bins and sets of bins, with and without the decision",
+            "events": "a tail of the output or a frequent value",
             "event_probability": self.probability,
             "epsilon": self.epsilon,
             "delta": self.delta,
             "epsilon_by_event_probability": {f"{p:g}": x for p, x in self.by_probability.items()},
+            **({} if self.mu is None else {"mu": self.mu}),
         }
 
 
