@@ -1,6 +1,14 @@
 """The public names and where they are defined: for `lazy_loader`, which imports them on first use, and for mypy."""
 
 from .errors import ParameterError as ParameterError
+from .evidence.claims import (
+    Curve as Curve,
+    Dp as Dp,
+    Gdp as Gdp,
+    Point as Point,
+    Promise as Promise,
+)
+from .evidence.curves import read_curve as read_curve
 from .evidence.profiles import (
     Profile as Profile,
     privacy_profile as privacy_profile,

@@ -5,5 +5,6 @@
 - `bounds`: lower bounds on epsilon and delta from a fixed number of runs.
 - `anytime`: an e-process, bets against a claim that may be looked at after every run.
 - `power`: what runs could have shown. `profiles`: delta for every epsilon.
+- `claims`: what is claimed, as objects. `curves`: a claimed curve from a file.
 - `verdict`: what all of them end in.
 """

@@ -26,6 +26,7 @@ __all__ = [
     "epsilon_grid",
     "factor",
     "largest",
+    "one_direction",
     "privacy_profile",
     "tail_of_tau",
     "total_variation",
@@ -239,13 +240,34 @@ def worst_event(p1: FloatArray, p0: FloatArray, epsilon: float) -> tuple[float, 
     >>> round(delta, 3), event.name
     (0.279, 'one of 1 outcomes over e^0.1 times as likely with x_n = 1')
     """
-    times, found = factor(epsilon), []
-    for p, q, side in ((p1, p0, 1), (p0, p1, 0)):
-        event = p > times * q * (1.0 + CLOSE) + _ROUNDING
-        what = Outcomes(int(event.sum()), side, epsilon)
-        found.append((_over(p, q, epsilon), Event(what, float(p1[event].sum()), float(p0[event].sum()))))
+    found = [one_direction(p1, p0, epsilon, side) for side in (1, 0)]
     deltas = [delta for delta, _ in found]
     return max(deltas), found[best_of(deltas, close=1e-12)][1]
+
+
+def one_direction(p1: FloatArray, p0: FloatArray, epsilon: float, side: int) -> tuple[float, Event]:
+    """Find the delta that one direction needs at an epsilon, and the event that needs it (see `worst_event`).
+
+    Parameters
+    ----------
+    p1, p0 : array
+        The probabilities of the outcomes with x_n = 1 and with x_n = 0.
+    epsilon : float
+        The epsilon.
+    side : {1, 0}
+        The likelier member.
+
+    Returns
+    -------
+    delta : float
+        The delta needed.
+    event : Event
+        The event.
+    """
+    p, q = (p1, p0) if side == 1 else (p0, p1)
+    event = p > factor(epsilon) * q * (1.0 + CLOSE) + _ROUNDING
+    what = Outcomes(int(event.sum()), side, epsilon)
+    return _over(p, q, epsilon), Event(what, float(p1[event].sum()), float(p0[event].sum()))
 
 
 def total_variation(p1: FloatArray, p0: FloatArray) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, TypedDict, Unpack, overload
 
 from dpsmc_audit.errors import check_entries, require
+from dpsmc_audit.evidence.claims import Promise, as_promise
 from dpsmc_audit.observers.base import Claim, Engine, Observer, PairAudit
 from dpsmc_audit.observers.expected.audit import Expected, ExpectedAudit
 from dpsmc_audit.observers.informed.audit import Informed, InformedAudit
@@ -31,21 +32,24 @@ class _Options(TypedDict, total=False):
 
 @overload
 def audit(
-    setting: Setting, epsilon: float, observer: Expected | Literal["expected"] = "expected", **options: Unpack[_Options]
+    setting: Setting,
+    epsilon: float | Promise,
+    observer: Expected | Literal["expected"] = "expected",
+    **options: Unpack[_Options],
 ) -> ExpectedAudit: ...
 @overload
 def audit(
-    setting: Setting, epsilon: float, observer: Marginal | Literal["marginal"], **options: Unpack[_Options]
+    setting: Setting, epsilon: float | Promise, observer: Marginal | Literal["marginal"], **options: Unpack[_Options]
 ) -> MarginalAudit: ...
 @overload
 def audit(
-    setting: Setting, epsilon: float, observer: Informed | Literal["informed"], **options: Unpack[_Options]
+    setting: Setting, epsilon: float | Promise, observer: Informed | Literal["informed"], **options: Unpack[_Options]
 ) -> InformedAudit: ...
 @overload
-def audit(setting: Setting, epsilon: float, observer: Observer, **options: Unpack[_Options]) -> PairAudit: ...
+def audit(setting: Setting, epsilon: float | Promise, observer: Observer, **options: Unpack[_Options]) -> PairAudit: ...
 def audit(
     setting: Setting,
-    epsilon: float,
+    epsilon: float | Promise,
     observer: Observer | str = "expected",
     *,
     entry: int | Sequence[int] = 1,
@@ -53,14 +57,14 @@ def audit(
     confidence: float = 0.99,
     sampling: Sampling = USUAL,
 ) -> PairAudit:
-    """Audit the claim that a test with its noise is `epsilon`-private towards an observer.
+    """Audit the claim that a test with its noise is private, as claimed, towards an observer.
 
     Parameters
     ----------
     setting : Setting
         The test with its noise, and the system.
-    epsilon : float
-        The claimed privacy level.
+    epsilon : float or Promise
+        The claim: an epsilon with delta = 0, or ``Dp(epsilon, delta)``, ``Gdp(mu)`` or a `Curve`.
     observer : {"expected", "marginal", "informed"} or Observer
         Who observes: a name, or an object with numbers of its own such as ``Marginal(runs=10_000)``.
     entry : int or sequence of int
@@ -94,7 +98,7 @@ def audit(
     if isinstance(observer, str):
         require(observer in OBSERVERS, f"observer must be one of {', '.join(OBSERVERS)}, got {observer}")
         observer = OBSERVERS[observer]()
-    claim, pair = Claim(epsilon, 0.0, confidence, engine), Adjacent.of(setting, entry)
+    claim, pair = Claim(as_promise(epsilon), confidence, engine), Adjacent.of(setting, entry)
     claim.check()
     check_entries(pair.entries, sampling.max_steps)
     return observer.audit(pair, claim, sampling)

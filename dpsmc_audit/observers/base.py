@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.errors import require
+from dpsmc_audit.evidence.claims import Promise
 from dpsmc_audit.evidence.intervals import check_confidence, percent
 from dpsmc_audit.evidence.profiles import Leakage, check_floor, epsilon_grid
 from dpsmc_audit.evidence.verdict import Finding, Verdict
@@ -31,23 +32,37 @@ class Claim:
 
     Parameters
     ----------
-    epsilon, delta : float
-        The claim is (epsilon, delta)-differential privacy in the samples that change.
+    promise : Promise
+        What is claimed of the samples that change, such as ``Dp(epsilon, delta)``.
     confidence : float
         The level of sampled verdicts and of intervals.
     engine : {"monte_carlo", "exact"}
         Whether the laws are sampled or computed.
     """
 
-    epsilon: float
-    delta: float = 0.0
+    promise: Promise
     confidence: float = 0.99
     engine: Engine = "monte_carlo"
 
     @property
+    def epsilon(self) -> float:
+        """The epsilon of the claim's main point."""
+        return self.promise.main.epsilon
+
+    @property
+    def delta(self) -> float:
+        """The delta of the claim's main point, for both directions."""
+        return self.promise.main.delta
+
+    @property
+    def pure(self) -> bool:
+        """Whether the claim is an epsilon with delta = 0 and nothing else."""
+        return len(self.promise.points) == 1 and self.delta == 0.0
+
+    @property
     def text(self) -> str:
         """The claim in words."""
-        return f"the claimed epsilon = {self.epsilon:g}" + (f", delta = {self.delta:g}" if self.delta > 0.0 else "")
+        return f"the claimed {self.promise.text.removeprefix('the ')}"
 
     @property
     def how(self) -> str:
@@ -213,6 +228,7 @@ class Audit:
             "observer": self.observer,
             "epsilon_claimed": self.claim.epsilon,
             "delta_claimed": self.claim.delta,
+            "claim": self.claim.promise.as_dict(),
             "confidence": self.claim.certainty,
             "sentence": self.sentence,
             "seconds": self.seconds,

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.errors import ParameterError, require
 from dpsmc_audit.evidence.bounds import FEWEST, bounded_verdict
+from dpsmc_audit.evidence.claims import Dp
 from dpsmc_audit.evidence.events import LONGEST, Counted, joined, outcome_code
 from dpsmc_audit.evidence.gathered import Gathered, Outcomes
 from dpsmc_audit.evidence.intervals import check_confidence
@@ -292,7 +293,7 @@ def audit_mechanism(
         claim = (epsilon, delta, confidence)
         return BlackBoxAudit(
             name=name,
-            claim=Claim(*claim),
+            claim=Claim(Dp(epsilon, delta), confidence),
             method=method,
             runs=evidence.runs,
             finding=bounded_verdict(parts, *claim, method, floor) if bets is None else bets.verdict(floor),

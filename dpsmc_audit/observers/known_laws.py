@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsmc_audit.evidence.judging import KnownLaws, rejudged
 from dpsmc_audit.evidence.profiles import Leakage, epsilon_grid, factor, privacy_profile, total_variation, worst_event
 from dpsmc_audit.evidence.verdict import Finding, Verdict
 from dpsmc_audit.observers.base import Claim, PairAudit
@@ -69,21 +70,23 @@ def audit_of_laws(
 
     Examples
     --------
-    >>> from dpsmc_audit import NoNoise, Setting, Sprt
+    >>> from dpsmc_audit import Dp, NoNoise, Setting, Sprt
     >>> pair = Adjacent(Setting(Sprt(p=0.73, delta=0.01, alpha=0.01), NoNoise(), 0.84))
-    >>> found = audit_of_laws(PairAudit, pair, Claim(1.0), np.array([0.75, 0.25]), np.array([0.25, 0.75]))
+    >>> found = audit_of_laws(PairAudit, pair, Claim(Dp(1.0)), np.array([0.75, 0.25]), np.array([0.25, 0.75]))
     >>> f"{found.verdict}", round(found.delta_lower, 4)
     ('violated', 0.0704)
     """
     started = time.perf_counter()
     delta, event = worst_event(p1, p0, claim.epsilon)
-    off = float((1.0 + factor(claim.epsilon)) * (error + p1.size * np.finfo(np.float64).eps))
+    laws = KnownLaws(p1, p0, error + p1.size * float(np.finfo(np.float64).eps))
+    off = (1.0 + factor(claim.epsilon)) * laws.error
     beyond = np.maximum(p1 - factor(claim.epsilon) * p0, p0 - factor(claim.epsilon) * p1)  # of single outcomes
     finding = Finding(Verdict.UNDECIDED, 0.0, 0.0, None, delta_upper=min(delta + off, 1.0))
-    if delta - off > claim.delta:
+    if delta - off > 0.0:
         finding = Finding(Verdict.VIOLATED, claim.epsilon, delta - off, event)
-    elif delta + off <= claim.delta:
+    elif delta + off <= 0.0:
         finding = Finding(Verdict.CERTIFIED, 0.0, 0.0, None, delta_upper=delta + off)
+    finding = rejudged(finding, claim.promise, laws)
     profile = privacy_profile(p1, p0, epsilon_grid(claim.epsilon, epsilons))
     return kind(
         pair=pair,

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.errors import require
+from dpsmc_audit.evidence.judging import OneEvent, rejudged
 from dpsmc_audit.evidence.profiles import Leakage, best_tail, privacy_profile, total_variation
-from dpsmc_audit.evidence.verdict import Finding
+from dpsmc_audit.evidence.verdict import Finding, Verdict
 from dpsmc_audit.evidence.witness import Ranges
 from dpsmc_audit.observers.base import Claim, PairAudit, Resolution
 from dpsmc_audit.observers.expected.law import (
@@ -30,6 +31,7 @@ from dpsmc_audit.observers.expected.law import (
     output_sensitivity,
 )
 from dpsmc_audit.observers.expected.picture import BATCH, Picture, bytes_needed, outside_by_chance
+from dpsmc_audit.observers.expected.proven import ProvenAverages
 from dpsmc_audit.observers.expected.verdicts import (
     Histogram,
     average_range,
@@ -196,7 +198,7 @@ class Expected(Resolution):
         return self.pairs * -(-self.draws // BATCH)
 
     def audit(self, pair: Adjacent, claim: Claim, sampling: Sampling) -> ExpectedAudit:
-        """Audit the claim that averages are `epsilon`-private.
+        """Audit the claim that averages are private.
 
         Parameters
         ----------
@@ -224,7 +226,7 @@ class Expected(Resolution):
         started = time.perf_counter()
         width = auto_bin_width(pair.setting) if width is None else width
         law = expected_law(pair, width)
-        exact = exact_verdict(law, claim.epsilon)
+        exact = rejudged(exact_verdict(law, claim.epsilon), claim.promise, ProvenAverages(law))
         found: dict[str, Any] = {
             "finding": exact,
             "histogram": exact_histogram(law, claim.epsilon),
@@ -252,12 +254,14 @@ class Expected(Resolution):
         require_room(bytes_needed(self.draws, law.edges.size), f"a histogram of {law.edges.size} bins")
         picture = _picture(pair, self.pairs, self.draws, int(law.edges[1]), sampling)
         finding, steps = support_gap_evidence(pair, self.pairs, sampling, confidence=claim.confidence)
+        if finding.witness is not None:
+            finding = rejudged(finding, claim.promise, OneEvent(finding.witness), Verdict.CONSISTENT)
         return {
             "pairs": self.pairs,
             "finding": finding,
             "histogram": picture.histogram(law, claim.epsilon, claim.confidence),
             "gap": SupportGap(float(picture.start.min()), float(picture.start.max()), finding.delta_lower),
-            "given_pairs": picture.given_pairs(claim.epsilon, claim.confidence, self.floor),
+            "given_pairs": picture.given_pairs(claim.epsilon, claim.confidence, self.floor, claim.delta),
             "by_chance": outside_by_chance(law, self.draws, claim.epsilon, sampling.seed),
             "unfinished": picture.unfinished,
             "steps": picture.steps + steps,

@@ -52,8 +52,8 @@ class SupportGap:
     """Averages that one member reaches and the other never: from `start` to `end`, with this probability.
 
     `integer`, where there is one, is the largest with ``start < integer <= end``: the average of one member falls below
-    it with probability `below` (less its numerical error), that of the other never. The definition's events are sets of
-    integers, so this is one of them whatever the width of the bins.
+    it with probability `below` (less its numerical error; with that, `below_at_most`), that of the other never. The
+    definition's events are sets of integers, so this is one of them whatever the width of the bins.
     """
 
     start: float
@@ -61,6 +61,7 @@ class SupportGap:
     mass: float
     integer: int | None = None
     below: float = 0.0
+    below_at_most: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +129,7 @@ class ExpectedLaw:
         ndarray of bool
             One value for each bin.
         """
-        return self.shifted & (0.0 < self.step / epsilon <= self.scale)
+        return self.shifted & (epsilon > 0.0 and 0.0 < self.step / epsilon <= self.scale)
 
     def log_ratio_ends(self) -> tuple[FloatArray, FloatArray]:
         """Compute two numbers between which ``ln(P_1 / P_0)`` surely is, in each bin."""
@@ -251,7 +252,7 @@ def expected_law(pair: Adjacent, bin_width: int, upto: float = 1e-9) -> Expected
     gap = SupportGap(early.value, late.value, 1.0 - float(first.value[-2]))
     below = 1.0 - float(first.high[-1])
     if below > 0.0:
-        gap = replace(gap, integer=integer, below=below)
+        gap = replace(gap, integer=integer, below=below, below_at_most=1.0 - float(first.low[-1]))
     scale = mechanism.scale if isinstance(mechanism, Laplace) else 0.0
     shifted = alike & np.append(alike[1:], True)
     tails = (one.cut(count), zero.cut(count))

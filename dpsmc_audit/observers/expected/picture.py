@@ -158,7 +158,7 @@ class Picture:
         exact = _exact_ratio_on(law, lo)
         return Histogram(lo, lo + self.width, p1, p0, ratio, low, high, exact, outside).kept((p1 + p0) > 0)
 
-    def given_pairs(self, epsilon: float, confidence: float, floor: float) -> Finding | None:
+    def given_pairs(self, epsilon: float, confidence: float, floor: float, delta: float = 0.0) -> Finding | None:
         """Give the verdict on what the histogram shows.
 
         It shows averages over the drawn pairs, with L as the only random number.
@@ -174,6 +174,8 @@ class Picture:
             The confidence of the bounds.
         floor : float
             The probability of the events for which the smallest detectable epsilon is reported.
+        delta : float
+            The claimed delta.
 
         Returns
         -------
@@ -183,7 +185,7 @@ class Picture:
         if self.draws < FEWEST:
             return None
         parts = Parts((tuple(self._parts[0]), tuple(self._parts[1])))
-        found = bounded_verdict(parts, epsilon, 0.0, confidence, floor=floor)
+        found = bounded_verdict(parts, epsilon, delta, confidence, floor=floor)
         if found.witness is None:
             return found
         assert isinstance(found.witness.what, Ranges)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.evidence.intervals import student_quantile
+from dpsmc_audit.evidence.judging import enclosed_delta
 from dpsmc_audit.evidence.profiles import factor
 from dpsmc_audit.evidence.verdict import Finding, Verdict
 from dpsmc_audit.evidence.witness import Event, Outcomes, Ranges, Share, SmallestNoise
@@ -120,13 +121,16 @@ def delta_ends(
     >>> [round(delta, 3) for delta in delta_ends(most, half, epsilon=0.0)]
     [0.3, 0.4]
     """
-    times, found = factor(epsilon), []
-    for p, q in ((one, zero), (zero, one)):
-        found.append([float(np.maximum(a - times * b, 0.0).sum()) for a, b in ((p[0], q[1]), (p[1], q[0]))])
+    found = [enclosed_delta(p, q, epsilon) for p, q in ((one, zero), (zero, one))]
     return max(low for low, _ in found), max(high for _, high in found)
 
 
-def surest_event(one: tuple[FloatArray, FloatArray], zero: tuple[FloatArray, FloatArray], epsilon: float) -> Event:
+def surest_event(
+    one: tuple[FloatArray, FloatArray],
+    zero: tuple[FloatArray, FloatArray],
+    epsilon: float,
+    wanted: int | None = None,
+) -> Event:
     """Collect the outcomes that surely break the claim, in the direction that needs more delta (see `delta_ends`).
 
     Parameters
@@ -135,6 +139,8 @@ def surest_event(one: tuple[FloatArray, FloatArray], zero: tuple[FloatArray, Flo
         The lower and the upper ends of the probability of each outcome, for x = 1 and for x = 0.
     epsilon : float
         The claim.
+    wanted : {1, 0}, optional
+        The likelier member, if the direction is given.
 
     Returns
     -------
@@ -156,6 +162,8 @@ def surest_event(one: tuple[FloatArray, FloatArray], zero: tuple[FloatArray, Flo
             (float((p[0] - times * q[1])[event].sum()), Event(Outcomes(int(event.sum()), side, epsilon), p1, p0))
         )
     (forth, one_likelier), (back, zero_likelier) = found
+    if wanted is not None:
+        return one_likelier if wanted == 1 else zero_likelier
     return zero_likelier if back > forth * (1.0 + CLOSE) else one_likelier
 
 

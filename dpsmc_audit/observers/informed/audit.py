@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.errors import ParameterError, require
+from dpsmc_audit.evidence.judging import proven_delta, rejudged
 from dpsmc_audit.evidence.means import BoundedMean
 from dpsmc_audit.evidence.profiles import Leakage, factor, largest
 from dpsmc_audit.evidence.verdict import Finding, Verdict
@@ -160,6 +161,34 @@ def informed_verdict(law: InformedLaw, epsilon: float) -> Finding:
     return Finding(verdict, bound, 0.0, None, delta_upper=min(upper, 1.0))
 
 
+@dataclass(frozen=True, eq=False)
+class ProvenSequence:
+    """The laws of one sequence, as `rejudged` takes them. Runs that have not ended may tell anything.
+
+    Parameters
+    ----------
+    law : InformedLaw
+        The laws of both members.
+    """
+
+    law: InformedLaw
+
+    def ends(self, epsilon: float, side: int) -> tuple[float, float]:
+        """Bound the delta of one direction."""
+        ends = self.law.ends
+        ended = ends.kept(~ends.running)
+        running = (ends.high_1 if side == 1 else ends.high_0)[ends.running].sum()
+        low, high = (
+            proven_delta(*((some.one, some.zero) if side == 1 else (some.zero, some.one)), epsilon)
+            for some in (ends, ended)
+        )
+        return low[0], high[1] + float(running)
+
+    def event(self, epsilon: float, side: int) -> Event:
+        """Collect the outcomes that surely need a delta."""
+        return surest_event(self.law.ends.one, self.law.ends.zero, epsilon, side)
+
+
 def best_outcome(law: InformedLaw, floor: float) -> Event | None:
     """Find the event of at least this probability with the largest ratio, from outcomes in the order of their ratio.
 
@@ -272,13 +301,13 @@ class Informed(Resolution):
             averages = average(pair, self.sequences, grid, sampling, confidence=claim.confidence)
             law, shown = averages.worst, f"random sequence {averages.worst_path}, the worst of {self.sequences}"
             profile, apart, made = averages.profile, averages.total_variation.mean, _oscillating(pair)
-        finding, worst = informed_verdict(law, claim.epsilon), shown
+        judged, worst = law, shown
         if made is not None and exceeds(made.total_variation, law.total_variation):
-            finding, worst = informed_verdict(made, claim.epsilon), "a sequence made to be the worst"
+            judged, worst = made, "a sequence made to be the worst"
         return InformedAudit(
             claim=claim,
             pair=pair,
-            finding=finding,
+            finding=rejudged(informed_verdict(judged, claim.epsilon), claim.promise, ProvenSequence(judged)),
             exact=None,
             numerical_error=math.nan,
             histogram=OutcomeHistogram.of(law, claim.epsilon),

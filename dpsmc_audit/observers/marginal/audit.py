@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from dpsmc_audit.errors import ParameterError, require
 from dpsmc_audit.evidence.bounds import FEWEST, bounded_verdict
 from dpsmc_audit.evidence.intervals import lower_ends, upper_ends
+from dpsmc_audit.evidence.judging import KnownLaws, rejudged
 from dpsmc_audit.evidence.profiles import factor, worst_event
 from dpsmc_audit.evidence.verdict import METHODS, Finding, Method, Verdict
 from dpsmc_audit.evidence.witness import Event, Ranges
@@ -145,6 +147,33 @@ def exact_verdict(law: MarginalLaw, epsilon: float, floor: float) -> Finding:
     return Finding(verdict, bound, 0.0, None, delta_upper=min(upper, 1.0))
 
 
+@dataclass(frozen=True, eq=False)
+class ProvenOutcomes:
+    """The exact laws of (tau, o), as `rejudged` takes them.
+
+    Parameters
+    ----------
+    law : MarginalLaw
+        The exact laws.
+    """
+
+    law: MarginalLaw
+
+    @property
+    def _all(self) -> KnownLaws:
+        return KnownLaws(self.law.p1.ravel(), self.law.p0.ravel(), self.law.scatter + 64.0 * _UNIT)
+
+    def ends(self, epsilon: float, side: int) -> tuple[float, float]:
+        """Bound the delta of one direction."""
+        law, (low, high) = self.law, self._all.ends(epsilon, side)
+        direction = (law.p1, law.p0) if side == 1 else (law.p0, law.p1)
+        return max(low, _in_one_bin(law, epsilon, (direction,))), high
+
+    def event(self, epsilon: float, side: int) -> Event:
+        """Collect the outcomes that need a delta."""
+        return self._all.event(epsilon, side)
+
+
 def _off(law: MarginalLaw, epsilon: float) -> float:
     """Bound by how much a sum of ``P_1 - e^epsilon P_0`` over outcomes may be off.
 
@@ -163,10 +192,12 @@ def _bin_error(law: MarginalLaw) -> float:
     return min(law.scatter, 4.0 * law.error) + 2.0 * _UNIT * int(law.p1.shape[1])
 
 
-def _in_one_bin(law: MarginalLaw, epsilon: float) -> float:
+def _in_one_bin(
+    law: MarginalLaw, epsilon: float, directions: Sequence[tuple[FloatArray, FloatArray]] | None = None
+) -> float:
     """Compute the delta that some interval of tau with a decision surely needs: no bin is outside without it."""
     times, most = factor(epsilon), 0.0
-    for p, q in ((law.p1, law.p0), (law.p0, law.p1)):
+    for p, q in directions or ((law.p1, law.p0), (law.p0, law.p1)):
         excess = np.cumsum(np.pad(p - times * q, ((0, 0), (1, 0))), axis=1)
         most = max(most, float((excess - np.minimum.accumulate(excess, axis=1)).max()))
     return most - (1.0 + times) * _bin_error(law)
@@ -383,7 +414,7 @@ class Marginal(Resolution):
         require(self.pairs >= 2, f"pairs must be at least 2, got {self.pairs}")
         started = time.perf_counter()
         law = _affordable_law(pair, claim.engine)
-        exact = None if law is None else exact_verdict(law, claim.epsilon, self.floor)
+        exact = None if law is None else judged_exactly(law, claim, self.floor)
         if claim.engine == "exact":
             assert law is not None
             known, width = law, width or auto_width(law.p1, law.p0)
@@ -434,6 +465,11 @@ def _of_the_test(finding: Finding) -> Finding:
         return finding
     assert isinstance(finding.witness.what, Ranges)
     return replace(finding, witness=replace(finding.witness, what=replace(finding.witness.what, seen="test")))
+
+
+def judged_exactly(law: MarginalLaw, claim: Claim, floor: float) -> Finding:
+    """Give the verdict of the exact laws on a claim of any kind."""
+    return rejudged(exact_verdict(law, claim.epsilon, floor), claim.promise, ProvenOutcomes(law))
 
 
 def _affordable_law(pair: Adjacent, engine: Engine) -> MarginalLaw | None:
