@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.evidence.bets import Batch, Bettor, Ledger
 from dpsmc_audit.evidence.claims import Dp, Promise
+from dpsmc_audit.evidence.kept import packed, unpacked
 from dpsmc_audit.evidence.outputs import Outputs
 from dpsmc_audit.evidence.predictor import Predictor
 from dpsmc_audit.evidence.scores import Score
@@ -225,7 +226,9 @@ class Game:
         batch = Batch(found.levels, labels, found.lowest, found.highest, whole=self._whole)
         ones = np.cumsum(labels)
         counts = np.arange(1, labels.size + 1) - ones, ones
-        allowed = (int(np.searchsorted(n, self.rules.most - used)) + 1 for n, used in zip(counts, self.used, strict=True))
+        allowed = (
+            int(np.searchsorted(n, self.rules.most - used)) + 1 for n, used in zip(counts, self.used, strict=True)
+        )
         batch = batch.first(min(allowed))
         if not self.refuted:
             played = self.bettor.bet(batch)
@@ -247,6 +250,65 @@ class Game:
         self.profile.bet(whole)
         self.predictor.learn(labels)
 
+    def saved(self) -> Saved:
+        """Return the state of a game that goes on.
+
+        Returns
+        -------
+        Saved
+            Arrays and numbers.
+        """
+        state: Saved = {"labelled": self.labelled, "used_0": self.used[0], "used_1": self.used[1]}
+        state |= {"capital": self.bettor.capital, "refuted": int(self.refuted)}
+        for name, ledger in (("at_delta", self.at_delta), ("profile", self.profile)):
+            arrays = {"log_capital": ledger.log_capital, "paid": ledger.paid, "best": ledger.best}
+            state |= {f"{name}_{part}": array for part, array in arrays.items()}
+        state |= {"open": len(self._open), "waiting": len(self._waiting)}
+        for k, batch in enumerate(self._open):
+            parts = {"levels": batch.levels, "labels": batch.labels, "lowest": batch.lowest, "highest": batch.highest}
+            state |= {f"open_{name}_{k}": part for name, part in parts.items()}
+        for k, pool in enumerate(self._waiting):
+            state |= packed(pool, f"waiting_{k}")
+        return state if self.predictor is None else state | self.predictor.saved()
+
+    def restore(self, saved: Saved) -> None:
+        """Restore the state of a game with the same rules.
+
+        Parameters
+        ----------
+        saved : Saved
+            The result of `saved`.
+
+        Raises
+        ------
+        KeyError, ValueError
+            If it does not fit. The game must not be used then.
+        """
+        pools = [unpacked(saved, f"waiting_{k}") for k in range(int(saved["waiting"]))]
+        predictor = None
+        if int(saved["labelled"]):
+            predictor = Predictor(pools[0], self._score)
+            predictor.restore(saved)
+        for name, ledger in (("at_delta", self.at_delta), ("profile", self.profile)):
+            for part in ("log_capital", "paid", "best"):
+                setattr(ledger, part, _shaped(saved[f"{name}_{part}"], getattr(ledger, part)))
+        self.bettor.capital = _shaped(saved["capital"], self.bettor.capital)
+        self.bettor.refuted = bool(saved["refuted"])
+        self._open = [
+            Batch(
+                np.array(saved[f"open_levels_{k}"], np.int64),
+                np.array(saved[f"open_labels_{k}"], np.int64),
+                int(saved[f"open_lowest_{k}"]),
+                int(saved[f"open_highest_{k}"]),
+                whole=self._whole,
+            )
+            for k in range(int(saved["open"]))
+        ]
+        self.predictor, self._waiting = predictor, pools
+        self.labelled, self.used = int(saved["labelled"]), [int(saved["used_0"]), int(saved["used_1"])]
+        self._coins = np.random.default_rng([self.rules.seed, _LABELS])
+        self._coins.random(self.labelled)
+
     def bounds(self) -> Bounds:
         """Return lower bounds on epsilon, on delta and on the privacy profile.
 
@@ -260,7 +322,9 @@ class Game:
         shares, own = profile.delta[0], int(np.argmax(profile.epsilon == main.epsilon))
         lower = _largest(self.at_delta.epsilon, self.at_delta.best[:, 0] >= enough)
         share = _largest(shares, profile.best[own] >= enough)
-        if self.refuted and isinstance(self.rules.promise, Dp):
+        if not self.refuted:  # the verdict and the bounds must not contradict each other
+            lower, share = min(lower, main.epsilon), min(share, main.delta)
+        elif isinstance(self.rules.promise, Dp):
             lower, share = max(lower, main.epsilon), max(share, main.delta)
         shared = enough + math.log(profile.epsilon.size)
         band = np.array([_largest(shares, row >= shared) for row in profile.best])
@@ -273,6 +337,14 @@ def _in_order(members: list[Outputs], labels: IntArray) -> Outputs:
     ones = np.cumsum(labels)
     zeros = np.arange(1, labels.size + 1) - ones
     return Outputs.joined(members).take(np.where(labels == 1, members[0].runs + ones, zeros) - 1)
+
+
+def _shaped(value: object, like: FloatArray) -> FloatArray:
+    """Return a saved array, if it has the shape of the present one."""
+    array = np.array(value, np.float64)
+    if array.shape != like.shape:
+        raise ValueError("the saved game has other gamblers")
+    return array
 
 
 def _largest(grid: FloatArray, rejected: NDArray[np.bool_]) -> float:

@@ -1,8 +1,8 @@
 """The smallest violations that bets on labels find with probability 0.9.
 
 A bettor who knew both laws would have a log capital that is nearly normal after many runs: its mean and its variance
-are sums over outcomes. One who has to learn is behind by `BEHIND` of log capital, which was measured (see
-benchmarks/README.md). A violation is found if the lower tenth of the log capital is above what a refutation needs.
+are sums over outcomes. One who has to learn is behind by some log capital (`behind`), which was measured
+(see benchmarks/README.md). A violation is found if the lower tenth of the log capital is above what a refutation needs.
 """
 
 from __future__ import annotations
@@ -18,21 +18,38 @@ from dpsmc_audit.evidence.bets import EXCESS, SHARES
 from dpsmc_audit.evidence.claims import Gdp, Point, Promise
 from dpsmc_audit.evidence.verdict import Detectable
 
-__all__ = ["BEHIND", "POWER", "detectable", "finds"]
+__all__ = ["POWER", "behind", "detectable", "finds"]
 
 FloatArray = NDArray[np.float64]
 
 POWER = 0.9
 _PROBABILITIES = (0.5, 0.1, 0.01, 0.001)
 
-BEHIND = 1.5
-"""What learning costs, in log capital."""
+_FEWEST_BEHIND, _MOST_BEHIND, _FINE = 1.0, 6.0, 50
+
+
+def behind(cells: int) -> float:
+    """Return what learning costs, in log capital.
+
+    Parameters
+    ----------
+    cells : int
+        The number of cells of the output: more places where an event may begin, more to learn.
+
+    Returns
+    -------
+    float
+        It grows from two cells to fifty, and no further.
+    """
+    share = math.log(max(cells, 2) / 2.0) / math.log(_FINE / 2.0)
+    return _FEWEST_BEHIND + min(share, 1.0) * (_MOST_BEHIND - _FEWEST_BEHIND)
+
 
 Laws = tuple[FloatArray, FloatArray]
 """The probabilities of the outcomes with x = 1 and with x = 0."""
 
 
-def finds(laws: Laws, points: Sequence[Point], labelled: int, level: float, behind: float = BEHIND) -> bool:
+def finds(laws: Laws, points: Sequence[Point], labelled: int, level: float, late: float) -> bool:
     """Tell whether runs of two laws would refute a claim with probability 0.9.
 
     Parameters
@@ -45,7 +62,7 @@ def finds(laws: Laws, points: Sequence[Point], labelled: int, level: float, behi
         The number of labelled runs.
     level : float
         The level of a refutation.
-    behind : float
+    late : float
         What learning costs, in log capital.
 
     Returns
@@ -53,7 +70,7 @@ def finds(laws: Laws, points: Sequence[Point], labelled: int, level: float, behi
     bool
         Whether the best gambler alone would reach the target.
     """
-    needed = math.log(1.0 / level) + behind + math.log(len(points))
+    needed = math.log(1.0 / level) + late + math.log(len(points))
     for point in points:
         mean, variance = _growth(laws, point)
         low = labelled * mean - NormalDist().inv_cdf(POWER) * np.sqrt(labelled * variance)
@@ -73,16 +90,14 @@ def _growth(laws: Laws, point: Point) -> tuple[FloatArray, FloatArray]:
     win = np.where(bets, edge - np.log1p(np.exp(-trusted)), 0.0)
     lose = np.where(bets, win - trusted + point.epsilon, 0.0)
     right, wrong = 0.5 * np.maximum(one, zero), 0.5 * np.minimum(one, zero)
-    gains = [
-        np.where((odds * sign > 0.0) & bets, np.expm1(win), 0.0).max(axis=1, initial=0.0) for sign in (1.0, -1.0)
-    ]
+    gains = [np.where((odds * sign > 0.0) & bets, np.expm1(win), 0.0).max(axis=1, initial=0.0) for sign in (1.0, -1.0)]
     cost = np.log1p(0.5 * (point.delta_1 * gains[0] + point.delta_0 * gains[1]))
     mean = (right * win + wrong * lose).sum(axis=1)
     square = (right * win**2 + wrong * lose**2).sum(axis=1)
     return mean - cost, square - mean**2
 
 
-def detectable(promise: Promise, labelled: int, level: float, floor: float) -> Detectable:
+def detectable(promise: Promise, labelled: int, level: float, floor: float, cells: int) -> Detectable:
     """Find the smallest violations that would have been found.
 
     Parameters
@@ -95,6 +110,8 @@ def detectable(promise: Promise, labelled: int, level: float, floor: float) -> D
         The level of a refutation.
     floor : float
         The probability of the event for the main result.
+    cells : int
+        The number of cells of the output.
 
     Returns
     -------
@@ -104,7 +121,7 @@ def detectable(promise: Promise, labelled: int, level: float, floor: float) -> D
     points, epsilon = promise.points, promise.main.epsilon
 
     def found(laws: Laws) -> bool:
-        return finds(laws, points, labelled, level)
+        return finds(laws, points, labelled, level, behind(cells))
 
     def least_epsilon(p: float) -> float | None:
         return _smallest(lambda size: found(_event(p, p * math.exp(-size))), epsilon, epsilon + 60.0)

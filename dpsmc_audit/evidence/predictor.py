@@ -141,6 +141,42 @@ class Predictor:
         """The names of the views."""
         return (*self.views.names, *(score.name for score in self.scores))
 
+    def named(self, view: int, low: float, high: float) -> str:
+        """Put an event into words.
+
+        Parameters
+        ----------
+        view : int
+            The view.
+        low, high : float
+            The event is ``low <= view < high``.
+
+        Returns
+        -------
+        str
+            The event.
+        """
+        if view < len(self.views.names):
+            return self.views.named(view, low, high)
+        name = self.names[view]
+        ends = [f"{low:.4g} <= " if low > -np.inf else "", f" < {high:.4g}" if high < np.inf else ""]
+        return f"{ends[0]}{name}{ends[1]}"
+
+    def kept(self, view: int) -> tuple[FloatArray, IntArray]:
+        """Return the runs that are kept.
+
+        Parameters
+        ----------
+        view : int
+            The view.
+
+        Returns
+        -------
+        values, labels : array
+            Of each run, in their order.
+        """
+        return self._values[view], self._labels
+
     def predict(self, outputs: Outputs) -> Predicted:
         """Predict the labels of runs. `learn` takes in the runs of all predictions since it was last called.
 
@@ -209,7 +245,9 @@ class Predictor:
             state |= {f"seen_evidence_{k}": cells.evidence}
         for k, score in enumerate(self.scores):
             state |= {f"score{k}_{name}": value for name, value in score.saved().items()}
-        return state | {"seen_weights": self.weights}
+        for k, (values, features) in enumerate(self._new):
+            state |= {f"new_values_{k}": values} | {f"new_features_{k}_{j}": x for j, x in enumerate(features)}
+        return state | {"seen_weights": self.weights, "new": len(self._new)}
 
     def restore(self, saved: Saved) -> None:
         """Restore what was learnt.
@@ -224,7 +262,7 @@ class Predictor:
         KeyError, ValueError
             If it does not fit.
         """
-        self.views.restore(saved)
+        self.views = Views.restore(saved)
         for k, cells in enumerate(self.cells):
             cells.ends, cells.counts, cells.chance, cells.start = (
                 np.array(saved[f"seen_{name}_{k}"], np.float64) for name in ("ends", "counts", "chance", "start")
@@ -239,5 +277,12 @@ class Predictor:
         self._values = np.array(saved["seen_values"], np.float64)
         self._labels = np.array(saved["seen_labels"], np.int64)
         self.runs = int(saved["seen_runs"])
+        self._new = [
+            (
+                np.array(saved[f"new_values_{k}"], np.float64),
+                [np.array(saved[f"new_features_{k}_{j}"], np.float64) for j in range(len(self.scores))],
+            )
+            for k in range(int(saved["new"]))
+        ]
         if self._values.shape != (len(self.cells), self._labels.size) or self.weights.size != len(self.cells):
             raise ValueError("values and labels differ in number")

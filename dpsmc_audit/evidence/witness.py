@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-__all__ = ["Event", "Outcomes", "Ranges", "Share", "SmallestNoise", "What"]
+__all__ = ["Event", "Outcomes", "Ranges", "Share", "SmallestNoise", "View", "What"]
 
 Seen = Literal["outcome", "test", "average"]
 
@@ -156,7 +156,37 @@ class SmallestNoise:
         return {"kind": "smallest_noise", **asdict(self)}
 
 
-What = Ranges | Outcomes | SmallestNoise
+@dataclass(frozen=True)
+class View:
+    """A range of one view of the output, such as the output itself or the sum of its coordinates.
+
+    Parameters
+    ----------
+    view : str
+        The name of the view.
+    low, high : float
+        ``low <= view < high``, in the numbers of the view.
+    words : str
+        The event in words.
+    """
+
+    view: str
+    low: float
+    high: float
+    words: str
+
+    @property
+    def name(self) -> str:
+        """The event in words."""
+        return self.words
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the structure as ``result.json`` holds it; null stands for no end."""
+        ends = [None if math.isinf(end) else end for end in (self.low, self.high)]
+        return {"kind": "view", "view": self.view, "range": ends}
+
+
+What = Ranges | Outcomes | SmallestNoise | View
 
 
 @dataclass(frozen=True)
@@ -165,7 +195,7 @@ class Event:
 
     Parameters
     ----------
-    what : Ranges, Outcomes or SmallestNoise
+    what : Ranges, Outcomes, SmallestNoise or View
         The outcomes that the event holds.
     p1, p0 : float
         Its probability for each member, or its share of the runs.

@@ -1,4 +1,4 @@
-"""The audit of any sequential mechanism, known only by its runs: a function that draws (tau, o) for a bit x.
+"""The audit of any mechanism, known only by its runs: a function that draws outputs for a bit x.
 
 The bit is the entry under test; whatever else the mechanism reads (the other samples, its noise) is up to the
 sampler, and so is who the observer is: fix the other samples for one who knows them, draw them for one who does not.
@@ -7,51 +7,60 @@ sampler, and so is who the observer is: fix the other samples for one who knows 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsmc_audit.errors import ParameterError, require
-from dpsmc_audit.evidence.bounds import FEWEST, bounded_verdict
-from dpsmc_audit.evidence.claims import Dp
-from dpsmc_audit.evidence.events import LONGEST, Counted, joined, outcome_code
-from dpsmc_audit.evidence.gathered import Gathered, Outcomes
+from dpsmc_audit.evidence.claims import Promise, as_promise
+from dpsmc_audit.evidence.game import Bounds, Game, Rules
 from dpsmc_audit.evidence.intervals import check_confidence
+from dpsmc_audit.evidence.outputs import Outputs, read_outputs
 from dpsmc_audit.evidence.profiles import check_floor
-from dpsmc_audit.evidence.verdict import METHODS, Method
+from dpsmc_audit.evidence.scores import Classifier, ClassifierScore
+from dpsmc_audit.evidence.shown import Histogram, TradeOff, trade_off
+from dpsmc_audit.evidence.summary import finding_of
 from dpsmc_audit.observers.base import Audit, Claim
 from dpsmc_audit.observers.words import BlackBoxWords, Words
-from dpsmc_audit.runs.execution import AHEAD, accumulate
+from dpsmc_audit.runs.execution import accumulate
 from dpsmc_audit.sampling.plan import USUAL, Sampling
 from dpsmc_audit.sampling.runs import check_seed
 from dpsmc_audit.targets import said
 
 if TYPE_CHECKING:
-    from dpsmc_audit.evidence.anytime import Anytime
     from dpsmc_audit.runs.checkpoints import Saved
 
-__all__ = ["BlackBoxAudit", "Named", "Sampler", "SamplerError", "audit_mechanism"]
+__all__ = ["FEWEST", "BlackBoxAudit", "Named", "Sampler", "SamplerError", "audit_mechanism", "audit_samples"]
 
-IntArray = NDArray[np.int64]
-FIRST_BLOCK, LARGEST_BLOCK = 64, 65_536
+FEWEST = 10
+"""The fewest runs of each member."""
+
+_ENDS = (2, 4, 6, 8, 10, 12.5, 15, 20, 25, 30, 40, 50, 60, 80, 100)
+"""Blocks end at these numbers of runs times a power of ten: round numbers of runs are ends of blocks."""
+
+LARGEST_BLOCK = 50_000
+COMPARED = 20
+"""So many runs of a block are compared with the block before."""
+
 _ONE_AT_A_TIME = Lock()
 """A user's function may not allow two calls at once, also not from the threads of a worker."""
+
+_SHUFFLED = 2
+"""The number of the first of two streams that put runs into random order."""
 
 
 class Sampler(Protocol):
     """A function that draws `runs` independent runs with the entry under test set to `x`.
 
-    It returns their tau (integers >= 0) and o (0 or 1). All its randomness must come from `rng`.
+    It returns an array or a list of outputs, or a tuple of columns such as (tau, o). All its randomness must come from
+    `rng`.
     """
 
-    def __call__(
-        self, x: int, runs: int, rng: np.random.Generator
-    ) -> tuple[NDArray[np.integer], NDArray[np.integer]]: ...
+    def __call__(self, x: int, runs: int, rng: np.random.Generator) -> Any: ...
 
 
 class SamplerError(ParameterError):
@@ -62,78 +71,76 @@ class SamplerError(ParameterError):
         self.partial: BlackBoxAudit | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Histogram:
-    """How often each outcome was seen in both members, in the order of tau."""
-
-    tau: IntArray
-    decision: IntArray
-    runs_1: IntArray
-    runs_0: IntArray
-
-    @classmethod
-    def of(cls, one: Counted, zero: Counted) -> Histogram:
-        """Join the counts of both members.
-
-        Parameters
-        ----------
-        one, zero : Counted
-            The outcomes of the runs with x = 1 and with x = 0.
-
-        Returns
-        -------
-        Histogram
-            A row for each outcome that at least one member had.
-        """
-        both = joined([one, zero])
-        seen = [np.zeros(both.codes.size, np.int64) for _ in range(2)]
-        for counts, member in zip(seen, (one, zero), strict=True):
-            counts[np.searchsorted(both.codes, member.codes)] = member.counts
-        return cls(both.tau, both.decision, *seen)
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BlackBoxAudit(Audit):
-    """What the runs say about the claim that a mechanism is (epsilon, delta)-private in the bit x.
+    """What the runs say about the claim that a mechanism is private in the bit x.
 
     Parameters
     ----------
     name : str
         Of the sampler.
-    method : {"split", "union", "anytime"}
-        How the verdict came from runs.
     runs : int
-        Runs of each member that were drawn.
+        Runs of each member that were used: half of the labelled runs.
+    used : tuple of int
+        How many runs had x = 0, and x = 1.
+    bounds : Bounds
+        Lower bounds on epsilon, on delta and on the privacy profile.
+    curve : TradeOff
+        False alarms against misses, with bands.
+    views : dict
+        The weight of each view of the output in the last prediction.
     """
 
     observer: ClassVar[str] = "black_box"
     prose: ClassVar[type[Words]] = BlackBoxWords
     histogram: Histogram
     name: str
-    method: Method
     runs: int
+    used: tuple[int, int]
+    bounds: Bounds
+    curve: TradeOff
+    views: dict[str, float]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of ``result.json`` without parameters."""
-        return {**super().as_dict(), "method": self.method, "runs_used": self.runs}
+        used = {"runs_used": self.runs, "runs_used_0": self.used[0], "runs_used_1": self.used[1]}
+        return {**super().as_dict(), **used, "views": self.views}
+
+
+def ends_of_blocks() -> Iterator[int]:
+    """Yield how many runs are drawn after each block, without end. It does not depend on how many are wanted.
+
+    The first two blocks are of one size: a sampler that brings its own seed returns the same runs for both.
+
+    Yields
+    ------
+    int
+        20, 40, 60, 80, 100, 125, 150, 200, ...
+    """
+    end, scale = 0, 10
+    while True:
+        for part in _ENDS:
+            while end + LARGEST_BLOCK < int(part * scale):
+                end += LARGEST_BLOCK
+                yield end
+            if int(part * scale) > end:
+                end = int(part * scale)
+                yield end
+        scale *= 10
 
 
 def _blocks(runs: int, begun: int = 0) -> Iterator[tuple[tuple[int, int], int]]:
-    """Yield ((number of the block, its runs), runs done after it), beyond what was `begun`.
-
-    Small ones come first, so that a quick rejection costs little.
-
-    The first two are of one size: a sampler that brings its own seed returns the same runs for both.
-    """
-    done, number = 0, 0
-    while done < runs:
-        count = min(FIRST_BLOCK << min(max(number - 1, 0), 10), LARGEST_BLOCK, runs - done)
-        done, number = done + count, number + 1
-        if done > begun:
-            yield (number - 1, count), done
+    """Yield ((number of the block, its runs), runs done after it), beyond what was `begun`."""
+    done = 0
+    for number, end in enumerate(ends_of_blocks()):
+        if done >= runs:
+            return
+        if end > begun:
+            yield (number, end - done), end
+        done = end
 
 
-def _drawn(sampler: Sampler, name: str, x: int, runs: int, seed: int, block: int) -> IntArray:
+def _drawn(sampler: Sampler, name: str, x: int, runs: int, seed: int, block: int, missing: bool) -> Outputs:
     """Draw runs in one call and check them. The random numbers depend on (seed, x, block) alone."""
     call = f"sampler {name}, called with x={x}, runs={runs} (block {block})"
     rng = np.random.default_rng([seed, x, block])
@@ -142,114 +149,106 @@ def _drawn(sampler: Sampler, name: str, x: int, runs: int, seed: int, block: int
             result = sampler(x, runs, rng)
     except (Exception, SystemExit) as error:
         raise SamplerError(f"{call} raised {said(error)}") from error
-    pair = result if isinstance(result, (tuple, list)) and len(result) == 2 else None
-    if pair is None:
-        raise SamplerError(f"{call} must return (tau, o), two arrays, got {type(result).__name__}")
-    return outcome_code(*(_column(call, what, values, runs) for what, values in zip(("tau", "o"), pair, strict=True)))
-
-
-def _column(call: str, what: str, values: Any, runs: int) -> IntArray:
-    """Convert `tau` or `o` to integers, or raise an error that says what is wrong with it."""
     try:
-        array = np.asarray(values)
-    except Exception as error:
-        raise SamplerError(f"{call} returned {what} that is no array: {said(error)}") from error
-    if np.ma.is_masked(values):
-        raise SamplerError(f"{call} must return {what} without masked values")
-    if array.shape != (runs,):
-        raise SamplerError(f"{call} must return {what} of shape ({runs},), got {array.shape}")
-    if array.dtype.kind not in "biuf" or not np.all(np.isfinite(array)):
-        raise SamplerError(f"{call} must return finite integers as {what}, got {array.dtype}")
-    whole = array.astype(np.int64) if array.dtype.kind != "f" or np.all(np.abs(array) <= 2.0**62) else None
-    if whole is None or not np.array_equal(whole, array):
-        raise SamplerError(f"{call} must return integers as {what}, got {_first(array, array != np.rint(array))}")
-    low, high = (0, LONGEST) if what == "tau" else (0, 1)
-    wrong = (whole < low) | (whole > high)
-    if np.any(wrong):
-        allowed = "integers >= 0 (at most 2^60)" if what == "tau" else "0 or 1"
-        raise SamplerError(f"{call} must return {what} that are {allowed}, got {_first(whole, wrong)}")
-    return whole
+        return read_outputs(result, runs, call, missing=missing)
+    except ParameterError as error:
+        raise SamplerError(f"{error}") from error
 
 
-def _same_again(name: str, x: int, block: int, before: IntArray | None, codes: IntArray) -> None:
-    """Refuse a sampler that returns the runs of the block before: it does not use its generator."""
-    same = min(codes.size, FIRST_BLOCK)
-    if before is not None and np.array_equal(before[:same], codes[:same]) and np.unique(codes[:same]).size >= 8:
-        raise SamplerError(
-            f"sampler {name} returned the same runs again for x={x} (block {block}):"
-            " all its randomness must come from rng"
-        )
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Runs with x = 0 and with x = 1, and the beginning of each as it was drawn."""
+
+    members: tuple[Outputs, Outputs]
+    begun: tuple[Outputs, Outputs]
 
 
-def _block(sampler: Sampler, name: str, seed: int, block: int, runs: int) -> tuple[Outcomes, Outcomes]:
-    """Draw a block of each member, in random order and as drawn (its beginning), wherever this is called.
+def _block(sampler: Sampler, name: str, seed: int, missing: bool, block: int, runs: int) -> _Block:
+    """Draw a block of each member and put it into random order, wherever this is called.
 
-    A sampler may sort or group its runs; parts and bets must not see that, and a random order of independent runs is
-    a sequence of independent runs.
+    A sampler may sort or group its runs; bets must not see that, and a random order of independent runs is a sequence
+    of independent runs.
     """
-    drawn = {x: _drawn(sampler, name, x, runs, seed, block) for x in (1, 0)}
-    one, zero = (np.random.default_rng([seed, 2 + x, block]).permutation(drawn[x]) for x in (1, 0))
-    return Outcomes(one, zero), Outcomes(drawn[1][:FIRST_BLOCK], drawn[0][:FIRST_BLOCK])
+    drawn = [_drawn(sampler, name, x, runs, seed, block, missing) for x in (0, 1)]
+    orders = [np.random.default_rng([seed, _SHUFFLED + x, block]).permutation(runs) for x in (0, 1)]
+    mixed = [member.take(order) for member, order in zip(drawn, orders, strict=True)]
+    first = [member.take(np.arange(min(COMPARED, runs))) for member in drawn]
+    return _Block((mixed[0], mixed[1]), (first[0], first[1]))
 
 
-def _first(array: NDArray[Any], wrong: NDArray[np.bool_]) -> str:
-    return f"{array[np.argmax(wrong)]}" if np.any(wrong) else f"{array[np.argmax(np.abs(array))]}"
+class _Evidence:
+    """The runs so far, checked to be new ones of one form."""
 
+    def __init__(self, name: str, game: Game) -> None:
+        self.name, self.game, self.blocks = name, game, 0
+        self._before: list[list[list[Any]]] = []
+        self._form: Outputs | None = None
 
-class _Evidence(Gathered):
-    """The runs so far, checked to be new ones."""
-
-    def __init__(self, name: str, bets: Anytime | None) -> None:
-        super().__init__(bets)
-        self.name, self.blocks = name, 0
-        self._before: Outcomes | None = None
-
-    def add(self, block: tuple[Outcomes, Outcomes]) -> bool:  # type: ignore[override]
-        shuffled, drawn = block
-        for x, codes in ((1, drawn.one), (0, drawn.zero)):
-            before = None if self._before is None else (self._before.one if x == 1 else self._before.zero)
-            _same_again(self.name, x, self.blocks, before, codes)
-        self._before, self.blocks = drawn, self.blocks + 1
-        return super().add(shuffled)
+    def add(self, block: _Block) -> bool:
+        """Check a block and play with it."""
+        begun = [[column.tolist() for column in member.columns] for member in block.begun]
+        for x, member in enumerate(block.members):
+            call = f"sampler {self.name}, called with x={x} (block {self.blocks})"
+            if self._form is None:
+                self._form = member.take(np.arange(1))
+            try:
+                self._form.same_form(member, call)
+            except ParameterError as error:
+                raise SamplerError(f"{error}") from error
+            different = len(set(zip(*begun[x], strict=True)))
+            if self._before and self._before[x] == begun[x] and different >= 8:
+                raise SamplerError(f"{call} returned the same runs again: all its randomness must come from rng")
+        self._before, self.blocks = begun, self.blocks + 1
+        return self.game.add(*block.members)
 
     def saved(self) -> Saved:
-        before = {} if self._before is None else {"before_1": self._before.one, "before_0": self._before.zero}
-        return super().saved() | {"blocks": self.blocks} | before
+        """Return the state of the game. The next block is not compared with the one before."""
+        return self.game.saved() | {"blocks": self.blocks}
 
     def restore(self, saved: Saved) -> None:
-        blocks, before = int(saved["blocks"]), (np.asarray(saved[f"before_{x}"], np.int64) for x in (1, 0))
-        super().restore(saved)
-        self.blocks, self._before = blocks, Outcomes(*before)
+        """Restore the state of the game."""
+        self.game.restore(saved)
+        self.blocks = int(saved["blocks"])
 
 
 def audit_mechanism(
     sampler: Sampler,
-    epsilon: float,
-    delta: float = 0.0,
+    epsilon: float | Promise,
     *,
     runs: int = 100_000,
     confidence: float = 0.99,
-    method: Method = "split",
+    early: bool = True,
+    predictor: Callable[[], Classifier] | None = None,
+    missing: bool = False,
     floor: float = 0.01,
     sampling: Sampling = USUAL,
 ) -> BlackBoxAudit:
-    """Audit the claim that a mechanism is (epsilon, delta)-differentially private in one bit, from its runs alone.
+    """Audit the claim that a mechanism is differentially private in one bit, from its runs alone.
 
-    P(violated although the claim holds) <= 1 - confidence; so is P(epsilon_lower or delta_lower exceeds the truth).
+    A fair coin says for each run whether x is 1 or 0. A predictor guesses it from the output, and bets on the guesses
+    refute the claim as soon as they can. P(violated although the claim holds) <= 1 - confidence, and so is P(the bound
+    on epsilon exceeds the truth) and P(the bound on delta exceeds the truth), each by itself.
 
     Parameters
     ----------
     sampler : Sampler
-        ``sampler(x, runs, rng)`` returns (tau, o) of so many independent runs with the bit set to x, in any order, all
-        randomness from rng. An attribute `name` stands in results and errors.
-    epsilon, delta : float
-        The claim.
+        ``sampler(x, runs, rng)`` returns the outputs of so many independent runs with the bit set to x, in any order:
+        an array or a list, or a tuple of columns such as (tau, o). All randomness comes from rng. An attribute `name`
+        stands in results and errors.
+    epsilon : float or Promise
+        The claim: an epsilon with delta = 0, or ``Dp(epsilon, delta)``, ``Gdp(mu)`` or a `Curve`.
     runs : int
-        Runs of each member; `anytime` stops as soon as the claim is refuted.
+        The largest number of runs of each member that is used. Runs are drawn in blocks, and the last block is drawn
+        whole; with a round number such as 1000 or 25000 no run is drawn in vain.
     confidence : float
-        The level of the verdict.
-    method : {"split", "union", "anytime"}
-        How the verdict comes from runs.
+        The confidence of the verdict.
+    early : bool
+        Whether to stop as soon as the claim is refuted. Otherwise all runs are used, and the bounds are sharper.
+    predictor : callable, optional
+        Makes a classifier with `fit` and `predict_proba`, as in scikit-learn. It can add power, and never changes the
+        guarantee.
+    missing : bool
+        Whether nan and None are outcomes of their own.
     floor : float
         The result tells the smallest epsilon that would have shown on events of this probability.
     sampling : Sampling
@@ -258,59 +257,142 @@ def audit_mechanism(
     Returns
     -------
     BlackBoxAudit
-        The verdict with its bounds, witness and histogram.
+        The verdict with its bounds, witness, profile, trade-off curve and histogram.
 
     Raises
     ------
     SamplerError
-        If the sampler fails or returns something else than samples.
+        If the sampler or the predictor fails, or returns something else.
     ParameterError
         If something cannot be audited.
 
     Examples
     --------
     >>> def noisy(x, runs, rng):
-    ...     return np.floor(10 * (x + rng.exponential(size=runs))), np.zeros(runs, int)
-    >>> found = audit_mechanism(noisy, epsilon=1.0, runs=20_000)
-    >>> f"{found.verdict}", round(found.epsilon_lower, 1), found.witness.name
-    ('violated', 7.2, 'tau <= 9')
-    >>> audit_mechanism(noisy, epsilon=1.0, confidence=0.95, method="anytime").runs < 100
-    True
+    ...     return x + rng.laplace(size=runs)
+    >>> found = audit_mechanism(noisy, epsilon=0.5)
+    >>> f"{found.verdict}", found.runs < 400
+    ('violated', True)
+    >>> audit_mechanism(noisy, epsilon=1.0, runs=1000).verdict.value
+    'consistent'
     """
-    check_floor(floor)
-    _check_claim(epsilon, delta, confidence)
-    for what, count in (("runs", runs), ("seed", sampling.seed)):
-        require(isinstance(count, (int, np.integer)), f"{what} must be a whole number, got {count!r}")
-    require(method in METHODS, f"method must be one of {', '.join(METHODS)}, got {method}")
-    require(runs >= FEWEST, f"runs must be at least {FEWEST}, got {runs}")
-    check_seed(sampling.seed)
+    rules = _rules(as_promise(epsilon), runs, confidence, early, floor, sampling)
     name, execution = sampler_name(sampler), sampling.execution
-    bets = _bets(epsilon, delta, confidence) if method == "anytime" else None
-    started, evidence = time.perf_counter(), _Evidence(name, bets)
+    score = None if predictor is None else ClassifierScore(predictor, sampler_name(predictor))
+    evidence, started = _Evidence(name, Game(rules, score)), time.perf_counter()
 
     def audit() -> BlackBoxAudit:
-        parts = evidence.parts()
-        claim = (epsilon, delta, confidence)
-        return BlackBoxAudit(
-            name=name,
-            claim=Claim(Dp(epsilon, delta), confidence),
-            method=method,
-            runs=evidence.runs,
-            finding=bounded_verdict(parts, *claim, method, floor) if bets is None else bets.verdict(floor),
-            histogram=Histogram.of(*parts.part(0, 1, 2)),
-            seconds=time.perf_counter() - started + execution.spent,
-        )
+        seconds = time.perf_counter() - started + execution.spent
+        return _found(evidence.game, name, Claim(rules.promise, confidence), floor, seconds)
 
     here = execution
     if execution.backend == "threads":
         here = replace(execution, backend="serial")  # a user's function may not allow two calls at once
-    work, ahead = partial(_block, sampler, name, int(sampling.seed)), 2 if bets is not None else AHEAD
+    work = partial(_block, sampler, name, int(sampling.seed), missing)
     try:
-        accumulate(work, lambda done: _blocks(runs, done), evidence, here, "runs", ahead)
-    except SamplerError as error:
-        error.partial = audit() if evidence.runs >= FEWEST else None
-        raise
+        accumulate(work, lambda done: _blocks(runs, done), evidence, here, "runs", 2)
+    except ParameterError as error:
+        failed = error if isinstance(error, SamplerError) else SamplerError(f"{error}")
+        failed.partial = audit() if min(evidence.game.used) >= FEWEST else None
+        raise failed from error
     return audit()
+
+
+def audit_samples(
+    ones: Any,
+    zeros: Any,
+    epsilon: float | Promise,
+    *,
+    confidence: float = 0.99,
+    early: bool = False,
+    predictor: Callable[[], Classifier] | None = None,
+    missing: bool = False,
+    floor: float = 0.01,
+    seed: int = 1,
+) -> BlackBoxAudit:
+    """Audit a claim with runs that one already has.
+
+    The runs of each member are put into random order, and a fair coin says from which member the next one is taken. So
+    about as many runs of both members are used, up to the number of the member that has fewer.
+
+    Parameters
+    ----------
+    ones, zeros : array, list, tuple or Outputs
+        Independent runs with x = 1 and with x = 0, as a sampler would return them.
+    epsilon : float or Promise
+        The claim.
+    confidence, early, predictor, missing, floor
+        As for `audit_mechanism`.
+    seed : int
+        Of the random order and of the coin. Choose it before you look at the runs.
+
+    Returns
+    -------
+    BlackBoxAudit
+        The verdict.
+
+    Raises
+    ------
+    ParameterError
+        If the runs cannot be audited.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> audit_samples(1 + rng.laplace(size=2000), rng.laplace(size=3000), 0.5).verdict.value
+    'violated'
+    """
+    members = [_given(runs, x, missing) for x, runs in ((0, zeros), (1, ones))]
+    fewest = min(member.runs for member in members)
+    require(fewest >= FEWEST, f"audit_samples needs at least {FEWEST} runs of each member, got {fewest}")
+    members[0].same_form(members[1], "runs with x=1")
+    rules = _rules(as_promise(epsilon), fewest, confidence, early, floor, Sampling(seed))
+    score = None if predictor is None else ClassifierScore(predictor, sampler_name(predictor))
+    game, started = Game(rules, score), time.perf_counter()
+    orders = [
+        np.random.default_rng([seed, _SHUFFLED + x, 0]).permutation(member.runs) for x, member in enumerate(members)
+    ]
+    game.add(members[0].take(orders[0]), members[1].take(orders[1]))
+    return _found(game, "samples", Claim(rules.promise, confidence), floor, time.perf_counter() - started)
+
+
+def _given(runs: Any, x: int, missing: bool) -> Outputs:
+    if isinstance(runs, Outputs):
+        return runs
+    columns = isinstance(runs, tuple) and len(runs) > 0
+    count = len(runs[0]) if columns and hasattr(runs[0], "__len__") else len(runs) if hasattr(runs, "__len__") else 0
+    return read_outputs(runs, count, f"runs with x={x}", missing=missing)
+
+
+def _rules(promise: Promise, runs: int, confidence: float, early: bool, floor: float, sampling: Sampling) -> Rules:
+    """Check the numbers of an audit."""
+    check_floor(floor)
+    require(isinstance(confidence, (int, float, np.number)), f"confidence must be a number, got {confidence!r}")
+    check_confidence(confidence)
+    for what, count in (("runs", runs), ("seed", sampling.seed)):
+        require(isinstance(count, (int, np.integer)), f"{what} must be a whole number, got {count!r}")
+    require(runs >= FEWEST, f"runs must be at least {FEWEST}, got {runs}")
+    check_seed(sampling.seed)
+    return Rules(promise, 1.0 - confidence, int(sampling.seed), int(runs), early)
+
+
+def _found(game: Game, name: str, claim: Claim, floor: float, seconds: float) -> BlackBoxAudit:
+    """Make the result of a game."""
+    predictor = game.predictor
+    assert predictor is not None
+    weights = np.round(predictor.weights, 6).tolist()
+    return BlackBoxAudit(
+        name=name,
+        claim=claim,
+        finding=finding_of(game, floor),
+        runs=(game.labelled + 1) // 2,
+        used=(game.used[0], game.used[1]),
+        bounds=game.bounds(),
+        curve=trade_off(predictor, game.rules.level),
+        histogram=Histogram.of(predictor),
+        views=dict(zip(predictor.names, weights, strict=True)),
+        seconds=seconds,
+    )
 
 
 @dataclass(frozen=True)
@@ -328,37 +410,23 @@ class Named:
     sampler: Sampler
     name: str
 
-    def __call__(self, x: int, runs: int, rng: np.random.Generator) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+    def __call__(self, x: int, runs: int, rng: np.random.Generator) -> Any:
         """Draw runs of the sampler."""
         return self.sampler(x, runs, rng)
 
 
-def sampler_name(sampler: Sampler) -> str:
-    """Return the name of a sampler.
+def sampler_name(function: Any) -> str:
+    """Return the name of a sampler or of a predictor.
 
     Parameters
     ----------
-    sampler : Sampler
-        The sampler.
+    function : callable
+        The user's code.
 
     Returns
     -------
     str
         Its attribute `name` if it has one, otherwise the name of its function or class.
     """
-    known = getattr(sampler, "name", None) or getattr(sampler, "__name__", type(sampler).__name__)
+    known = getattr(function, "name", None) or getattr(function, "__name__", type(function).__name__)
     return str(known)
-
-
-def _check_claim(epsilon: float, delta: float, confidence: float) -> None:
-    for what, value in (("epsilon", epsilon), ("claimed_delta", delta), ("confidence", confidence)):
-        require(isinstance(value, (int, float, np.number)), f"{what} must be a number, got {value!r}")
-    check_confidence(confidence)
-    require(0.0 <= epsilon <= 1e300, f"epsilon must be finite and not negative, got {epsilon}")
-    require(0.0 <= delta < 1.0, f"claimed_delta must lie in [0, 1), got {delta}")
-
-
-def _bets(epsilon: float, delta: float, confidence: float) -> Anytime:
-    from dpsmc_audit.evidence.anytime import Anytime
-
-    return Anytime(epsilon, delta, confidence)

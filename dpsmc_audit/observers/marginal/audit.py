@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.errors import ParameterError, require
-from dpsmc_audit.evidence.bounds import FEWEST, bounded_verdict
+from dpsmc_audit.evidence.game import Bounds, Game, Rules
 from dpsmc_audit.evidence.intervals import lower_ends, upper_ends
 from dpsmc_audit.evidence.judging import KnownLaws, rejudged
 from dpsmc_audit.evidence.profiles import factor, worst_event
-from dpsmc_audit.evidence.verdict import METHODS, Finding, Method, Verdict
-from dpsmc_audit.evidence.witness import Event, Ranges
+from dpsmc_audit.evidence.summary import finding_of
+from dpsmc_audit.evidence.verdict import Finding, Verdict
+from dpsmc_audit.evidence.witness import Event
 from dpsmc_audit.observers.base import Claim, Engine, PairAudit, Resolution
 from dpsmc_audit.observers.expected.verdicts import log_ratio, surest_event
 from dpsmc_audit.observers.marginal.law import (
@@ -39,6 +40,9 @@ from dpsmc_audit.setting import Adjacent
 __all__ = ["JointHistogram", "Marginal", "MarginalAudit"]
 
 FloatArray = NDArray[np.float64]
+
+FEWEST = 10
+"""The fewest runs of each member."""
 
 _UNIT = 2.0**-53
 """The relative error of one operation."""
@@ -81,10 +85,10 @@ class MarginalAudit(PairAudit):
     ----------
     floor : float
         Bounds on epsilon are about events of this probability or more.
-    method : {"split", "union", "anytime"}
-        How a verdict comes from runs.
     runs : int
-        Runs of each member that were drawn.
+        Runs of each member that were used: half of the labelled runs.
+    bounds : Bounds, optional
+        Lower bounds from the runs on epsilon, on delta and on the privacy profile; None for the exact engine.
     leakage_from : {"exact", "sampled"}
         Whether the leakage is that of the exact laws.
     """
@@ -93,15 +97,14 @@ class MarginalAudit(PairAudit):
     prose: ClassVar[type[Words]] = MarginalWords
     histogram: JointHistogram
     floor: float
-    method: Method
     runs: int
+    bounds: Bounds | None
     leakage_from: str
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of ``result.json`` without parameters."""
         return {
             **super().as_dict(),
-            "method": self.method if self.sampled else None,
             "runs_used": self.runs if self.sampled else None,
             "bins": self.histogram.outside.size,
             "bins_outside": int(self.histogram.outside.sum()),
@@ -313,9 +316,9 @@ def sampled_histogram(
     """
     found = counts.law()
     p1, p0 = found.binned(width)
-    bins = p1.shape[1]
-    ones, zeros = (np.rint(p * counts.runs).astype(np.int64) for p in (p1, p0))
-    low, high = _ratio_interval(ones, zeros, counts.runs, confidence)
+    bins, runs = p1.shape[1], (counts.one.runs, counts.zero.runs)
+    ones, zeros = (np.rint(p * n).astype(np.int64) for p, n in zip((p1, p0), runs, strict=True))
+    low, high = _ratio_interval(ones, zeros, runs, confidence)
     ratio = log_ratio(p1, p0)
     exact = np.full(p1.shape, math.nan)
     if law is not None:
@@ -331,11 +334,11 @@ def sampled_histogram(
 
 
 def _ratio_interval(
-    ones: NDArray[np.int64], zeros: NDArray[np.int64], runs: int, confidence: float
+    ones: NDArray[np.int64], zeros: NDArray[np.int64], runs: tuple[int, int], confidence: float
 ) -> tuple[FloatArray, FloatArray]:
     tail = 0.25 * (1.0 - confidence)  # two shares, two ends
     low_1, high_1, low_0, high_0 = (
-        ends(seen, runs, tail) for seen in (ones, zeros) for ends in (lower_ends, upper_ends)
+        ends(seen, n, tail) for seen, n in zip((ones, zeros), runs, strict=True) for ends in (lower_ends, upper_ends)
     )
     with np.errstate(divide="ignore"):
         return np.log(low_1) - np.log(high_0), np.log(high_1) - np.log(low_0)
@@ -348,19 +351,19 @@ def _ratio_interval(
 class Marginal(Resolution):
     """The observer who sees one released (tau, o) and knows no other sample.
 
-    The sampled verdict comes by the same `method` as that of any mechanism (`audit_mechanism`): the probability that a
-    bound exceeds the truth is at most 1 - confidence.
+    The sampled verdict comes from bets on the label, like that of any mechanism (`audit_mechanism`): the probability
+    of a wrong violation is at most 1 - confidence, and so is that of each bound.
 
     Parameters
     ----------
     runs : int
-        Runs of each member of the sampled engine; `anytime` draws no more than it needs.
+        The largest number of runs of each member, for the sampled engine.
+    early : bool
+        Whether sampling ends as soon as the claim is refuted.
     pairs : int
         Sequences for Rao-Blackwell's estimate, which stands beside the shares of the runs.
     bin_width : int, optional
         Of the bins of tau; None chooses one.
-    method : {"split", "union", "anytime"}
-        How a verdict comes from runs.
 
     Examples
     --------
@@ -376,8 +379,8 @@ class Marginal(Resolution):
     unit: ClassVar[str] = "runs"
     runs: int = 1_000_000
     pairs: int = 500
+    early: bool = True
     bin_width: int | None = None
-    method: Method = "split"
 
     @property
     def amount(self) -> int:
@@ -410,7 +413,6 @@ class Marginal(Resolution):
         grid, width = self.grid(claim.epsilon), self.bin_width
         require(width is None or width >= 1, f"bin_width must be at least 1, got {width}")
         require(self.runs >= FEWEST, f"runs must be at least {FEWEST}, got {self.runs}")
-        require(self.method in METHODS, f"method must be one of {', '.join(METHODS)}, got {self.method}")
         require(self.pairs >= 2, f"pairs must be at least 2, got {self.pairs}")
         started = time.perf_counter()
         law = _affordable_law(pair, claim.engine)
@@ -421,14 +423,16 @@ class Marginal(Resolution):
             histogram = exact_histogram(law, width, claim.epsilon)
             found: dict[str, Any] = {"finding": exact, "histogram": histogram, "unfinished": 0, "steps": 0}
         else:
-            counts, finding = self._counted(pair, claim, sampling)
+            game = Game(Rules(claim.promise, 1.0 - claim.confidence, sampling.seed, self.runs, self.early))
+            counts = count_runs(pair, game, sampling)
             known = counts.law() if law is None else law
             width = width or auto_width(known.p1, known.p0)
             few = min(self.pairs, affordable_pairs(pair.setting, sampling.max_steps))
             smooth = smoothed_law(pair, few, width, sampling.with_progress(None), confidence=claim.confidence)
             found = {
-                "runs": counts.runs,
-                "finding": finding,
+                "runs": (game.labelled + 1) // 2,
+                "bounds": game.bounds(),
+                "finding": finding_of(game, self.floor),
                 "histogram": sampled_histogram(counts, law, smooth, width, claim.epsilon, claim.confidence),
                 "unfinished": counts.unfinished,
                 "steps": counts.samples + smooth.steps,
@@ -439,32 +443,11 @@ class Marginal(Resolution):
             exact=exact,
             numerical_error=math.nan if law is None else law.scatter,
             floor=self.floor,
-            method=self.method,
             leakage=known.leakage(grid, self.floor),
             leakage_from="sampled" if law is None else "exact",
-            **{"runs": self.runs, **found},
+            **{"runs": self.runs, "bounds": None, **found},
             seconds=time.perf_counter() - started + sampling.execution.spent,
         )
-
-    def _counted(self, pair: Adjacent, claim: Claim, sampling: Sampling) -> tuple[Counts, Finding]:
-        """Draw the runs and give the verdict."""
-        from dpsmc_audit.evidence.anytime import Anytime
-
-        if self.method == "anytime":
-            bets = Anytime(claim.epsilon, claim.delta, claim.confidence)
-            counts = count_runs(pair, self.runs, sampling, bets=bets)
-            return counts, _of_the_test(bets.verdict(self.floor))
-        counts = count_runs(pair, self.runs, sampling)
-        finding = bounded_verdict(counts.parts, claim.epsilon, claim.delta, claim.confidence, self.method, self.floor)
-        return counts, _of_the_test(finding)
-
-
-def _of_the_test(finding: Finding) -> Finding:
-    """Give the decisions their names here: o = 1 is H_null."""
-    if finding.witness is None:
-        return finding
-    assert isinstance(finding.witness.what, Ranges)
-    return replace(finding, witness=replace(finding.witness, what=replace(finding.witness.what, seen="test")))
 
 
 def judged_exactly(law: MarginalLaw, claim: Claim, floor: float) -> Finding:

@@ -15,23 +15,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.evidence.bounds import Parts
 from dpsmc_audit.evidence.events import Counted, joined, outcome_code
-from dpsmc_audit.evidence.gathered import Gathered, Outcomes, Tables, counted
+from dpsmc_audit.evidence.game import Game
 from dpsmc_audit.evidence.means import betting_intervals
+from dpsmc_audit.evidence.outputs import Outputs
 from dpsmc_audit.evidence.profiles import Leakage, best_tail, largest, privacy_profile, tail_of_tau, total_variation
 from dpsmc_audit.evidence.witness import Event
 from dpsmc_audit.exact.fixed import TerminationLaw
 from dpsmc_audit.exact.laws import exact_law
 from dpsmc_audit.exact.strata import LONGEST
 from dpsmc_audit.observers.informed.law import draw_pair, samples_to_the_end
-from dpsmc_audit.runs.execution import AHEAD, accumulate, cut
+from dpsmc_audit.runs.execution import accumulate, cut
 from dpsmc_audit.sampling.plan import USUAL, Sampling
 from dpsmc_audit.sampling.runs import ALT, NULL, UNFINISHED, block_size_for, check_runs, derived, draw_block
 from dpsmc_audit.setting import Adjacent, Setting
 
 if TYPE_CHECKING:
-    from dpsmc_audit.evidence.anytime import Anytime
+    from dpsmc_audit.runs.checkpoints import Saved
 
 __all__ = ["Counts", "MarginalLaw", "SmoothedLaw", "affordable_pairs", "count_runs", "marginal_law", "smoothed_law"]
 
@@ -45,6 +45,9 @@ _PLACE = np.array([1, 0, 2])
 
 _ONE, _ZERO = 5, 6
 """Purposes of the random streams of the two members: they are independent."""
+
+SHORT, JOINED = 4096, 32
+"""The longest block, since the game may end at any run; and how many blocks are kept before they are joined."""
 
 _LONGEST = 1 << 22
 """Termination times above this are counted together."""
@@ -165,28 +168,34 @@ def _padded(law: TerminationLaw, size: int) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """Outcomes of runs of both members, counted by part (`evidence.bounds`); member 0 has x_n = 1."""
+    """Outcomes of runs of both members.
 
-    parts: Parts
-    runs: int
+    Parameters
+    ----------
+    one, zero : Counted
+        The outcomes with x_n = 1 and with x_n = 0.
+    """
+
+    one: Counted
+    zero: Counted
 
     @property
     def unfinished(self) -> int:
         """How many runs of both members stopped at the cap, without a decision."""
-        both = joined(list(self.parts.part(0, 1, 2)))
+        both = joined([self.one, self.zero])
         return int(both.counts[both.decision == UNFINISHED].sum())
 
     @property
     def samples(self) -> int:
         """The sum of tau over all runs of both members."""
-        both = joined(list(self.parts.part(0, 1, 2)))
+        both = joined([self.one, self.zero])
         return int(np.dot(both.tau.astype(object), both.counts))
 
     def law(self) -> MarginalLaw:
         """Return the shares of all runs, as if they were the laws."""
-        members = self.parts.part(0, 1, 2)
+        members = self.one, self.zero
         size = max(int(min(member.tau[-1], _LONGEST)) for member in members)
-        one, zero = (_dense(member, size) / self.runs for member in members)
+        one, zero = (_dense(member, size) / member.runs for member in members)
         return MarginalLaw(one, zero, math.nan, math.nan, "sampled")
 
 
@@ -197,60 +206,104 @@ def _dense(member: Counted, size: int) -> IntArray:
     return table
 
 
-def _block(pair: Adjacent, sampling: Sampling, as_codes: bool, first: int, count: int) -> Outcomes | Tables:
+Block = tuple[IntArray, IntArray]
+"""Outcome codes with x_n = 0 and with x_n = 1."""
+
+
+def _block(pair: Adjacent, sampling: Sampling, first: int, count: int) -> Block:
     """Draw runs first, ..., first + count - 1 of both members. The result does not depend on the process."""
-    one, zero = (
-        draw_block(
-            pair.setting,
-            first,
-            count,
-            replace(sampling, seed=int(derived(sampling.seed, stream))),
-            entries=pair.entries,
-            bit=bit,
-        )
-        for bit, stream in ((1, _ONE), (0, _ZERO))
-    )
-    drawn = Outcomes(outcome_code(one.tau, one.decision), outcome_code(zero.tau, zero.decision))
-    return drawn if as_codes else counted(first, drawn)
+    codes = []
+    for bit, stream in ((0, _ZERO), (1, _ONE)):
+        own = replace(sampling, seed=int(derived(sampling.seed, stream)))
+        drawn = draw_block(pair.setting, first, count, own, entries=pair.entries, bit=bit)
+        codes.append(outcome_code(drawn.tau, drawn.decision))
+    return codes[0], codes[1]
 
 
-def count_runs(pair: Adjacent, runs: int, sampling: Sampling = USUAL, *, bets: Anytime | None = None) -> Counts:
-    """Count (tau, decision) of runs of each member.
+class _Runs:
+    """The runs so far. Those that the game used are counted; the others wait."""
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+        self.members: list[list[Counted]] = [[], []]
+        self._waiting = [np.empty(0, np.int64), np.empty(0, np.int64)]
+
+    def add(self, block: Block) -> bool:
+        """Add a block, in the order of the runs."""
+        before = list(self.game.used)
+        zero, one = (Outputs("columns", _tau_and_o(codes), ("tau", "o")) for codes in block)
+        over = self.game.add(zero, one)
+        for x, codes in enumerate(block):
+            arrived, used = np.append(self._waiting[x], codes), self.game.used[x] - before[x]
+            self.members[x].append(Counted.of(arrived[:used]))
+            self._waiting[x] = arrived[used:]
+            if len(self.members[x]) >= JOINED:
+                self.members[x] = [joined(self.members[x])]
+        return over
+
+    def counts(self) -> Counts:
+        """Return the runs that were used, counted."""
+        zero, one = (joined(member) for member in self.members)
+        return Counts(one, zero)
+
+    def saved(self) -> Saved:
+        """Return the state, for a checkpoint."""
+        state = self.game.saved()
+        for x, member in enumerate(self.members):
+            used = joined(member)
+            state |= {f"codes_{x}": used.codes, f"counts_{x}": used.counts, f"left_{x}": self._waiting[x]}
+        return state
+
+    def restore(self, saved: Saved) -> None:
+        """Restore a state."""
+        read = [[np.array(saved[f"{part}_{x}"], np.int64) for part in ("codes", "counts", "left")] for x in (0, 1)]
+        members = [Counted(codes, counts) for codes, counts, _ in read]
+        if any(member.codes.shape != member.counts.shape for member in members):
+            raise ValueError("codes and counts differ in number")
+        if [member.runs for member in members] != [int(saved["used_0"]), int(saved["used_1"])]:
+            raise ValueError("counts do not add up to the runs")
+        self.game.restore(saved)
+        self.members, self._waiting = [[member] for member in members], [left for *_, left in read]
+
+
+def _tau_and_o(codes: IntArray) -> tuple[FloatArray, FloatArray]:
+    return (codes // 4).astype(np.float64), (codes % 4 - 1).astype(np.float64)
+
+
+def count_runs(pair: Adjacent, game: Game, sampling: Sampling = USUAL) -> Counts:
+    """Draw (tau, decision) of runs of each member, play with them, and count them.
 
     Parameters
     ----------
     pair : Adjacent
         The setting and the entries.
-    runs : int
-        How many runs of each member are drawn.
+    game : Game
+        It says how many runs of each member are allowed, and ends the drawing when it is over.
     sampling : Sampling
-        How they are drawn.
-    bets : Anytime, optional
-        Bets against a claim; runs are drawn only until it is rejected.
+        How runs are drawn.
 
     Returns
     -------
     Counts
-        The outcomes of all runs, counted.
+        The outcomes of all runs that were used, counted.
 
     Examples
     --------
-    >>> from dpsmc_audit import Exponential, Setting, Sprt
+    >>> from dpsmc_audit import Dp, Exponential, Setting, Sprt
     >>> test = Sprt(p=0.73, delta=0.03, alpha=0.05)
-    >>> found = count_runs(Adjacent(Setting(test, Exponential.private(test, 0.5), 0.84)), 1000)
-    >>> found.runs, [member.runs for member in found.parts.part(0, 1, 2)], found.unfinished
-    (1000, [1000, 1000], 0)
+    >>> from dpsmc_audit.evidence.game import Rules
+    >>> game = Game(Rules(Dp(5.0), level=0.01, seed=1, most=1000))
+    >>> found = count_runs(Adjacent(Setting(test, Exponential.private(test, 0.5), 0.84)), game)
+    >>> max(found.one.runs, found.zero.runs), found.unfinished, game.refuted
+    (1000, 0, False)
     """
+    runs = game.rules.most
     check_runs(pair.setting.p_phi, runs, sampling, entries=pair.entries)
     execution = sampling.execution
-    size = execution.size(block_size_for(pair.setting, sampling.max_steps))
-    ahead = AHEAD
-    if bets is not None:  # it may stop at any time
-        size, ahead = min(size, execution.block_size or 4096), 2
-    work = partial(_block, pair, sampling.alone(), bets is not None)
-    found = Gathered(bets)
-    accumulate(work, lambda done: cut(runs, size, done), found, execution, "runs", ahead)
-    return Counts(found.parts(), found.runs)
+    size = min(execution.size(block_size_for(pair.setting, sampling.max_steps)), execution.block_size or SHORT)
+    found, work = _Runs(game), partial(_block, pair, sampling.alone())
+    accumulate(work, lambda done: cut(runs, size, done), found, execution, "runs", 2)
+    return found.counts()
 
 
 def affordable_pairs(setting: Setting, max_steps: int) -> int:

@@ -1,0 +1,36 @@
+"""What a game says of its claim."""
+
+from __future__ import annotations
+
+from dpsmc_audit.evidence.game import Game
+from dpsmc_audit.evidence.power import detectable
+from dpsmc_audit.evidence.shown import witness_of
+from dpsmc_audit.evidence.verdict import Finding, Verdict
+
+__all__ = ["finding_of"]
+
+
+def finding_of(game: Game, floor: float) -> Finding:
+    """Return the verdict of a game, with its bounds and its witness.
+
+    Parameters
+    ----------
+    game : Game
+        A game that is over, or that had all runs there are.
+    floor : float
+        The probability of the events for which the smallest detectable epsilon is reported.
+
+    Returns
+    -------
+    Finding
+        `violated` if the claim is refuted, otherwise `consistent`.
+    """
+    rules, predictor = game.rules, game.predictor
+    assert predictor is not None
+    bounds, main = game.bounds(), rules.promise.main
+    cells = predictor.cells[0].ends.size
+    could = detectable(rules.promise, game.labelled, rules.level, floor, cells)
+    if not game.refuted:
+        return Finding(Verdict.CONSISTENT, bounds.epsilon, bounds.delta, None, could=could)
+    witness = witness_of(predictor, main.epsilon)
+    return Finding(Verdict.VIOLATED, bounds.epsilon, bounds.delta, witness, could=could)
