@@ -45,6 +45,7 @@ from .observers.black_box import (
     Sampler as Sampler,
     SamplerError as SamplerError,
     audit_mechanism as audit_mechanism,
+    audit_samples as audit_samples,
 )
 from .observers.expected.audit import (
     Expected as Expected,

@@ -66,7 +66,7 @@ def level_of(chance: FloatArray) -> IntArray:
     with np.errstate(divide="ignore"):
         odds = np.log(chance) - np.log1p(-chance)
     bent = np.arcsinh(np.clip(odds, -HIGHEST, HIGHEST) / _BEND) / _STEP
-    return np.clip(np.rint(bent).astype(np.int64) + _TOP, 0, LEVELS - 1)
+    return np.asarray(np.clip(np.rint(bent).astype(np.int64) + _TOP, 0, LEVELS - 1))
 
 
 ODDS: FloatArray = _BEND * np.sinh(_STEP * (np.arange(LEVELS) - _TOP))
@@ -190,26 +190,46 @@ class Bettor:
             rows.append(1.0 / (1.0 + 0.5 * (point.delta_1 * on_one + point.delta_0 * on_zero)))
         return np.array(rows)
 
-    def bet(self, batch: Batch) -> int:
+    def bet(self, batch: Batch, early: bool = True) -> int:
         """Bet on a batch, up to the run that refutes the claim.
 
         Parameters
         ----------
         batch : Batch
             The next runs.
+        early : bool
+            Whether runs after the refutation are left out.
 
         Returns
         -------
         int
-            The number of runs that were used.
+            The number of runs that count.
         """
-        if self.refuted or batch.levels.size == 0:
-            return 0
         look = math.inf if batch.whole else self.target
         cost = self.cost(batch.lowest, batch.highest)
         used = int(_bet(batch.levels, batch.labels, self._factors, cost, self.capital, look))
         self.refuted = bool(self.capital.sum() >= self.target)
-        return used
+        return used if self.refuted and early else batch.levels.size
+
+
+@kernel
+def _pay(delta, gains, runs, paid):
+    """Charge every gambler for so many runs under a claim with this delta."""
+    for k in range(gains.size):
+        if delta > 0.0 and gains[k] > 0.0:
+            paid[k] += runs * math.log1p(0.5 * delta * gains[k])
+
+
+@kernel
+def _log_sum(values, known):
+    """Compute the logarithm of the sum of exponentials, or something smaller than `known` if it is."""
+    top = values.max()
+    if top + math.log(values.size) <= known:
+        return top
+    total = 0.0
+    for value in values:
+        total += math.exp(value - top)
+    return top + math.log(total)
 
 
 @kernel
@@ -220,12 +240,8 @@ def _settle(epsilon, delta, log_gain, log_loss, gains, counts, odds, runs, log_c
     is wrong; `gains` bounds his gain in the batch.
     """
     rungs, gamblers = log_capital.shape
-    now = np.empty(gamblers)
     for r in range(rungs):
-        far = False
-        for k in range(gamblers):
-            far |= gains[r, k] > 0.0
-        if not far:
+        if gains[r].max() <= 0.0:
             continue
         sure = math.log1p(math.exp(-epsilon[r]))
         for c in range(odds.size):
@@ -240,18 +256,8 @@ def _settle(epsilon, delta, log_gain, log_loss, gains, counts, odds, runs, log_c
                 else:
                     log_capital[r, k] += right * own + wrong * (own - size + epsilon[r])
         for j in range(delta.shape[1]):
-            top = -1e300
-            for k in range(gamblers):
-                if delta[r, j] > 0.0 and gains[r, k] > 0.0:
-                    paid[r, j, k] += runs * math.log1p(0.5 * delta[r, j] * gains[r, k])
-                now[k] = log_capital[r, k] - paid[r, j, k]
-                top = max(top, now[k])
-            if top + math.log(gamblers) <= best[r, j]:
-                continue
-            total = 0.0
-            for k in range(gamblers):
-                total += math.exp(now[k] - top)
-            best[r, j] = max(best[r, j], top + math.log(total))
+            _pay(delta[r, j], gains[r], runs, paid[r, j])
+            best[r, j] = max(best[r, j], _log_sum(log_capital[r] - paid[r, j], best[r, j]))
 
 
 class Ledger:

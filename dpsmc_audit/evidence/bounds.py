@@ -1,9 +1,7 @@
 """Lower confidence bounds on epsilon and on delta from a fixed number of runs of both members.
 
-There are two methods with the same guarantee. `split`: a pilot makes the events, a second part of the runs chooses
-among them, a third part judges the chosen one or two. `union`: a pilot makes the events, all other runs judge every one
-of them, and each gets its share of the level. Runs are independent, and no run affects the choice of an event that it
-judges. Then for any two laws
+A pilot makes the events, a second part of the runs chooses among them, a third part judges the chosen one or two. Runs
+are independent, and no run affects the choice of an event that it judges. Then for any two laws
 
     P(epsilon_lower > epsilon of the truth, or delta_lower > delta of the truth) <= 1 - confidence,
 
@@ -20,9 +18,9 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.evidence.events import Counted, Family, family_of, joined
 from dpsmc_audit.evidence.intervals import lower_ends, upper_ends
-from dpsmc_audit.evidence.power import POWER, detectable
+from dpsmc_audit.evidence.power import POWER, smallest_events
 from dpsmc_audit.evidence.profiles import factor
-from dpsmc_audit.evidence.verdict import Finding, Method, Verdict
+from dpsmc_audit.evidence.verdict import Finding, Verdict
 from dpsmc_audit.evidence.witness import Event
 from dpsmc_audit.numerics.ties import best_of
 
@@ -115,7 +113,6 @@ def bounded_verdict(
     epsilon: float,
     delta: float,
     confidence: float,
-    method: Method = "split",
     floor: float | None = 0.01,
 ) -> Finding:
     """Judge a claim of (epsilon, delta), with both lower bounds. The head of this module states the guarantee.
@@ -128,8 +125,6 @@ def bounded_verdict(
         The claim.
     confidence : float
         The confidence of both lower bounds together.
-    method : {"split", "union"}
-        How the level is used.
     floor : float, optional
         The probability of the events for which the smallest detectable epsilon is reported. None leaves out everything
         about detectable violations.
@@ -151,13 +146,9 @@ def bounded_verdict(
     ('violated', 'tau <= 9', True, True)
     """
     whole = 1.0 - confidence
-    family = family_of(*parts.part(0), most=48 if method == "split" else 20)
-    if method == "split":
-        chosen = _chosen(family, parts.part(1), epsilon, delta, whole)
-        judged, level = parts.part(2), whole / (2 * len(chosen))
-    else:
-        chosen = [(direction, event) for direction in (0, 1) for event in range(family.kind.size)]
-        judged, level = parts.part(1, 2), whole / (2 * len(chosen))
+    family = family_of(*parts.part(0))
+    chosen = _chosen(family, parts.part(1), epsilon, delta, whole)
+    judged, level = parts.part(2), whole / (2 * len(chosen))
     counts, runs = [family.count(member) for member in judged], (judged[0].runs, judged[1].runs)
     ends = _Ends.of(counts[0], counts[1], runs, level)
     pick = tuple(np.array(chosen).T)
@@ -166,7 +157,7 @@ def bounded_verdict(
     could = None
     if floor is not None:
         least = min(level, 0.25 * whole)  # as if two events had been chosen
-        could = detectable(lambda p, q: shows(min(runs), p, q, epsilon, delta, least), floor, epsilon, delta)
+        could = smallest_events(lambda p, q: shows(min(runs), p, q, epsilon, delta, least), floor, epsilon, delta)
     if share <= delta and bound <= epsilon:
         return Finding(Verdict.CONSISTENT, bound, share, None, could=could)
     event = chosen[best_of(epsilons if bound > epsilon else deltas)][1]

@@ -231,9 +231,7 @@ class Game:
         )
         batch = batch.first(min(allowed))
         if not self.refuted:
-            played = self.bettor.bet(batch)
-            if self.refuted and self.rules.early:
-                batch = batch.first(played)
+            batch = batch.first(self.bettor.bet(batch, self.rules.early))
         self.labelled += batch.labels.size
         self.used = [self.used[0] + int((batch.labels == 0).sum()), self.used[1] + int(batch.labels.sum())]
         self._open.append(batch)
@@ -265,8 +263,8 @@ class Game:
             state |= {f"{name}_{part}": array for part, array in arrays.items()}
         state |= {"open": len(self._open), "waiting": len(self._waiting)}
         for k, batch in enumerate(self._open):
-            parts = {"levels": batch.levels, "labels": batch.labels, "lowest": batch.lowest, "highest": batch.highest}
-            state |= {f"open_{name}_{k}": part for name, part in parts.items()}
+            state |= {f"open_levels_{k}": batch.levels, f"open_labels_{k}": batch.labels}
+            state |= {f"open_lowest_{k}": batch.lowest, f"open_highest_{k}": batch.highest}
         for k, pool in enumerate(self._waiting):
             state |= packed(pool, f"waiting_{k}")
         return state if self.predictor is None else state | self.predictor.saved()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
@@ -18,14 +19,14 @@ from dpsmc_audit.evidence.bets import EXCESS, SHARES
 from dpsmc_audit.evidence.claims import Gdp, Point, Promise
 from dpsmc_audit.evidence.verdict import Detectable
 
-__all__ = ["POWER", "behind", "detectable", "finds"]
+__all__ = ["POWER", "behind", "detectable", "finds", "smallest_events"]
 
 FloatArray = NDArray[np.float64]
 
 POWER = 0.9
 _PROBABILITIES = (0.5, 0.1, 0.01, 0.001)
 
-_FEWEST_BEHIND, _MOST_BEHIND, _FINE = 1.0, 6.0, 50
+_FEWEST_BEHIND, _MOST_BEHIND, _FINE = 1.5, 7.3, 50
 
 
 def behind(cells: int) -> float:
@@ -118,18 +119,40 @@ def detectable(promise: Promise, labelled: int, level: float, floor: float, cell
     Detectable
         The smallest violations; None where no violation would be found.
     """
-    points, epsilon = promise.points, promise.main.epsilon
+    points, main = promise.points, promise.main
 
     def found(laws: Laws) -> bool:
         return finds(laws, points, labelled, level, behind(cells))
 
+    events = smallest_events(lambda p, q: found(_event(p, q)), floor, main.epsilon, main.delta)
+    if not isinstance(promise, Gdp):
+        return events
+    return replace(events, mu=_smallest(lambda mu: found(_gaussian(mu)), promise.mu, promise.mu + 30.0))
+
+
+def smallest_events(shows: Callable[[float, float], bool], floor: float, epsilon: float, delta: float) -> Detectable:
+    """Find the smallest violations on events of several probabilities.
+
+    Parameters
+    ----------
+    shows : callable
+        Tells whether an event with two given probabilities, the larger first, refutes the claim with probability 0.9.
+    floor : float
+        The probability of the event for the main result.
+    epsilon, delta : float
+        The claim.
+
+    Returns
+    -------
+    Detectable
+        The smallest violations; None where no violation would be found.
+    """
+
     def least_epsilon(p: float) -> float | None:
-        return _smallest(lambda size: found(_event(p, p * math.exp(-size))), epsilon, epsilon + 60.0)
+        return _smallest(lambda size: shows(p, p * math.exp(-size)), epsilon, epsilon + 60.0)
 
     others = {p: least_epsilon(p) for p in _PROBABILITIES}
-    share = _smallest(lambda p: found(_event(p, 0.0)), promise.main.delta, 1.0)
-    mu = _smallest(lambda mu: found(_gaussian(mu)), promise.mu, promise.mu + 30.0) if isinstance(promise, Gdp) else None
-    return Detectable(floor, least_epsilon(floor), share, others, mu)
+    return Detectable(floor, least_epsilon(floor), _smallest(lambda p: shows(p, 0.0), delta, 1.0), others)
 
 
 def _event(likely: float, other: float) -> Laws:

@@ -5,15 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any
 
 from dpsmc_audit.evidence.witness import Event
 
-__all__ = ["METHODS", "Detectable", "Finding", "Method", "Verdict", "rounded_up"]
-
-Method = Literal["split", "union", "anytime"]
-METHODS = ("split", "union", "anytime")
-"""Methods to reach a verdict from samples: `bounds` has the first two, `anytime` the third."""
+__all__ = ["Detectable", "Finding", "Verdict", "rounded_up"]
 
 
 def rounded_up(value: float) -> str:
@@ -44,8 +40,8 @@ def rounded_up(value: float) -> str:
 class Detectable:
     """The smallest violations that these samples would have shown with probability 0.9.
 
-    The violation is an event that is likelier with one value of x by a factor of e^epsilon, such as a tail or a frequent
-    value, while everything else has the same law.
+    The violation is an event that is likelier with one value of x by a factor of e^epsilon, such as a tail or a
+    frequent value, while everything else has the same law.
 
     Parameters
     ----------
