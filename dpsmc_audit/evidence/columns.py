@@ -150,7 +150,7 @@ class Reader:
         array, of = self.array(values), f" in {what}" if what else ""
         if array.ndim != 1 or array.size != runs:
             got = f"{array.size} runs" if array.ndim == 1 else f"an array of shape {array.shape}"
-            got = got if array.ndim else shown(values)
+            got = got if array.ndim else shown(array.item())
             raise self.error(f"must return {runs} runs{f' as {what}' if what else ''}, got {got}")
         kind = array.dtype.kind
         if kind in "biuf":

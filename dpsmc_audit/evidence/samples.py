@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.errors import ParameterError, regular, require
-from dpsmc_audit.evidence.bounds import FEWEST
 from dpsmc_audit.evidence.columns import Reader, shown
 from dpsmc_audit.evidence.outputs import WIDEST, Outputs, read_by
 from dpsmc_audit.targets import said
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["read_samples"]
 
 LABELS = ("label", "x", "b")
+FEWEST = 10
+"""Runs of a member."""
 _ENDS = (".csv", ".csv.gz", ".txt", ".npy", ".npz", ".parquet")
 
 
@@ -46,7 +47,7 @@ class _File:
 
 
 def read_samples(
-    paths: str | Path | Sequence[str | Path], label: str | None = None, *, missing: bool = False
+    paths: str | Path | Sequence[str | Path], label: str | None = None, missing: bool = False
 ) -> tuple[Outputs, Outputs]:
     """Read runs of both members from files.
 

@@ -66,10 +66,12 @@ class Codes:
         How many categories have a code of their own.
     known : iterable
         The categories so far.
+    shared : bool
+        Whether a later one was seen.
     """
 
-    def __init__(self, most: int, known: Iterable[Any] = ()) -> None:
-        self.most = most
+    def __init__(self, most: int, known: Iterable[Any] = (), shared: bool = False) -> None:
+        self.most, self.shared = most, shared
         self._codes = {_key(value): code for code, value in enumerate(known)}
 
     @property
@@ -90,19 +92,24 @@ class Codes:
         array of int64
             The codes.
         """
-        if column.dtype == object:
-            values = column.tolist()
-            self._add(dict.fromkeys(values))
-            return np.fromiter((self._codes.get(value, self.most) for value in values), np.int64, len(values))
-        codes = self._of_numbers(column)
+        codes = self._of_objects(column.tolist()) if column.dtype == object else self._of_floats(column)
+        self.shared = self.shared or bool(np.any(codes == self.most))
+        return codes
+
+    def _of_objects(self, values: list[Any]) -> NDArray[np.int64]:
+        self._add(dict.fromkeys(values))
+        return np.fromiter((self._codes.get(value, self.most) for value in values), np.int64, len(values))
+
+    def _of_floats(self, column: FloatArray) -> NDArray[np.int64]:
+        codes = self._looked_up(column)
         if len(self._codes) < self.most and np.any(new := codes == self.most):
             distinct, first = np.unique(column[new], return_index=True)
             keys = plain(distinct).tolist()
             self._add(keys[place] for place in np.argsort(first).tolist())
-            codes = self._of_numbers(column)
+            codes = self._looked_up(column)
         return codes
 
-    def _of_numbers(self, column: NDArray[Any]) -> NDArray[np.int64]:
+    def _looked_up(self, column: FloatArray) -> NDArray[np.int64]:
         codes = np.full(column.size, self.most, np.int64)
         for value, code in self._codes.items():
             codes[np.isnan(column) if value is None else column == value] = code
@@ -194,10 +201,12 @@ class Category:
         How many categories have a code of their own.
     known : iterable
         The categories so far.
+    shared : bool
+        Whether a later one was seen.
     """
 
-    def __init__(self, name: str, most: int = MANY, known: Iterable[Any] = ()) -> None:
-        self.name, self.codes = name, Codes(most, known)
+    def __init__(self, name: str, most: int = MANY, known: Iterable[Any] = (), shared: bool = False) -> None:
+        self.name, self.codes = name, Codes(most, known, shared)
 
     def encode(self, table: Table) -> FloatArray:
         """Turn runs into finite numbers."""
@@ -223,21 +232,37 @@ class Category:
         str
             The words.
         """
-        known, others = self.codes.known, self.codes.most in codes
+        known, last = self.codes.known, self.codes.most in codes
         chosen, rest = known[codes.start : codes.stop], known[: codes.start] + known[codes.stop :]
-        if others and not rest:
+        others = last and self.codes.shared
+        if last and not rest:
             return f"any {self.name}"
-        if others and len(rest) <= len(chosen):
+        if last and len(rest) < len(chosen) + others:
             return f"{self.name} {_listed(rest, 'not ', 'nor')}"
         if not chosen:
             return f"{self.name} is {'a rare value' if others else 'none of the values seen'}"
-        if not others and not rest and len(known) > 1:
-            return f"{self.name} is one of the {len(known)} values seen"
         return f"{self.name} {_listed(chosen, '', 'or')}{' or a rare value' if others else ''}"
+
+    def seen(self, codes: range) -> bool:
+        """Tell whether a category with one of these codes was seen.
+
+        Parameters
+        ----------
+        codes : range
+            The codes.
+
+        Returns
+        -------
+        bool
+            Whether one was.
+        """
+        return codes.start < min(len(self.codes.known), codes.stop) or (self.codes.shared and self.codes.most in codes)
 
     def saved(self) -> dict[str, Any]:
         """Return the state as numbers, texts, lists and dictionaries."""
-        return {"scale": "category", "name": self.name, "most": self.codes.most, "known": self.codes.known}
+        codes = self.codes
+        state = {"scale": "category", "name": self.name, "most": codes.most}
+        return state | {"known": codes.known, "shared": codes.shared}
 
 
 class Pair:
@@ -277,7 +302,7 @@ class Pair:
             return self._within(first, least, end)
         parts = [] if least == MISSING else [self._within(first, least, math.inf)]
         whole = range(first + bool(parts), last)
-        if whole:
+        if whole and (self.lead.seen(whole) or not parts):
             parts.append(self.lead.one_of(whole))
         if end > MISSING and last <= self.lead.codes.most:
             parts.append(self._within(last, MISSING, end))
@@ -326,7 +351,7 @@ def scale_of(saved: Mapping[str, Any]) -> Number | Category | Pair:
     if kind == "number":
         return Number(saved["name"], saved["whole"], saved["missing"])
     if kind == "category":
-        return Category(saved["name"], saved["most"], saved["known"])
+        return Category(saved["name"], saved["most"], saved["known"], saved["shared"])
     lead, then = scale_of(saved["lead"]), scale_of(saved["then"])
     if kind != "pair" or not isinstance(lead, Category) or isinstance(then, Pair):
         raise ValueError("not the state of a scale")
