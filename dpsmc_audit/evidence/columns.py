@@ -60,7 +60,9 @@ class Reader:
         ParameterError
             The error.
         """
-        return ParameterError(" ".join(f"{self.call} {problem.replace('returned', self.verb, 1)}".split()))
+        if self.verb != "returned":
+            problem = problem.replace("returned", self.verb, 1).replace("must return", "must hold", 1)
+        return ParameterError(" ".join(f"{self.call} {problem}".split()))
 
     def at(self, problem: str, run: int) -> ParameterError:
         """Make an error that names the first wrong run.

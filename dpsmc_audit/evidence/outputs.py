@@ -87,7 +87,9 @@ class Outputs:
     def described(self) -> str:
         """Kind and columns in words."""
         if self.kind == "transcripts":
-            return f"transcripts ({self.names[0]})"
+            return {EMPTY: "empty transcripts", OF_NUMBERS: "transcripts of numbers"}.get(
+                self.names[0], "transcripts of categories"
+            )
         if self.kind == "vectors":
             return f"vectors of {len(self.columns)} numbers"
         if self.kind != "columns":

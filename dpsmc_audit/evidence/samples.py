@@ -100,9 +100,9 @@ def _labelled(file: _File, label: str | None) -> tuple[Outputs, Outputs]:
     reader, columns = file.reader, file.columns
     named = [name for name in LABELS if name in columns] if label is None else [label]
     if len(named) != 1 or named[0] not in columns:
-        which = f"named {label}" if label is not None else "named label, x or b" if not named else "alone"
+        which = "named label, x or b" if label is None else f"named {label}"
         hint = f"(there are {', '.join(named)}: say which)" if len(named) > 1 else f"(columns: {_names(columns)})"
-        raise reader.error(f"must have a column of labels {which} {hint}; or give two files")
+        raise reader.error(f"must have one column of labels {which} {hint}; or give two files")
     labels = replace(reader, missing=False).column(columns[named[0]], _runs(columns[named[0]]), "the labels")
     wrong = np.array([value not in (0.0, 1.0) for value in labels.tolist()], bool)
     if np.any(wrong):
@@ -165,6 +165,10 @@ def _load(path: Path, missing: bool) -> _File:
 def _of_numpy(path: Path) -> Any:
     found = np.load(path, allow_pickle=False)
     if isinstance(found, np.ndarray):
+        require(
+            found.ndim in (1, 2),
+            f"{path} must hold an entry or a row for each run, got an array of shape {found.shape}",
+        )
         return {name: found[name] for name in found.dtype.names} if found.dtype.names else found
     with found:
         columns = {name: found[name] for name in found.files}

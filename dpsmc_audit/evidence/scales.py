@@ -45,15 +45,43 @@ class Scale(Protocol):
     name: str
 
     def encode(self, table: Table) -> FloatArray:
-        """Turn runs into finite numbers."""
+        """Turn runs into finite numbers.
+
+        Parameters
+        ----------
+        table : mapping
+            Columns by name.
+
+        Returns
+        -------
+        array
+            A number for each run.
+        """
         ...
 
     def words(self, low: float, high: float) -> str:
-        """Say in words what ``low <= view < high`` means."""
+        """Say in words what ``low <= view < high`` means.
+
+        Parameters
+        ----------
+        low, high : float
+            The ends; they may be infinite.
+
+        Returns
+        -------
+        str
+            The words.
+        """
         ...
 
     def saved(self) -> dict[str, Any]:
-        """Return the state as numbers, texts, lists and dictionaries."""
+        """Return the state as numbers, texts, lists and dictionaries.
+
+        Returns
+        -------
+        dict
+            The state, for `scale_of`.
+        """
         ...
 
 

@@ -126,8 +126,8 @@ BAD: list[tuple[str, str, str]] = [
     ("no runs", "label,output\n", "must hold at least 10 runs with x = 1, got 0"),
     ("few runs", lines(*["1,2"] * 9, *["0,2"] * 10, head="x,y"), "must hold at least 10 runs with x = 1, got 9"),
     ("one member", lines(*["1,2"] * 30, head="x,y"), "must hold at least 10 runs with x = 0, got 0"),
-    ("no labels", lines(*["1,2"] * 30, head="y,z"), "must have a column of labels named label, x or b (columns: y, z)"),
-    ("no header", lines(*["1,2"] * 30, head="1,2"), "must have a column of labels"),
+    ("no labels", lines(*["1,2"] * 30, head="y,z"), "labels named label, x or b (columns: y, z)"),
+    ("no header", lines(*["1,2"] * 30, head="1,2"), "must have one column of labels"),
     ("two labels", lines(*["1,1,2"] * 30, head="x,b,z"), "(there are x, b: say which)"),
     ("labels only", lines(*[1, 0] * 30, head="label"), "has labels only, and no outputs"),
     ("equal names", lines(*["1,1,2"] * 30, head="x,y, y"), "has two columns of the same name"),
@@ -180,8 +180,10 @@ def test_files_that_do_not_fit(tmp_path: Path) -> None:
     np.save(tmp_path / "nan.npy", np.append(ONES, np.nan))
     _refused([one, tmp_path / "nan.npy"], "holds nan (missing values must be declared as an outcome) at row 12")
     np.save(tmp_path / "scalar.npy", np.float64(3.0))
-    _refused([one, tmp_path / "scalar.npy"], "scalar.npy")
+    _refused([one, tmp_path / "scalar.npy"], "must hold an entry or a row for each run, got an array of shape ()")
+    np.save(tmp_path / "wide.npy", np.zeros((RUNS, 65)))
+    _refused([one, tmp_path / "wide.npy"], "must hold a row for each of 12 runs and at most 64 columns")
     for paths, label, problem in (([one, one], "x", "a label is a column of one file"), ([], None, "one file or two")):
         with pytest.raises(ParameterError, match=problem):
             read_samples(paths, label)
-    _refused(one, "must have a column of labels named member (columns: output)", label="member")
+    _refused(one, "must have one column of labels named member (columns: output)", label="member")
