@@ -35,13 +35,17 @@ class Reader:
         The beginning of every error.
     missing : bool
         Whether nan, None and masked values are an outcome of their own.
-    unit : str
-        What is counted where an error says which one is wrong.
+    unit, first : str, int
+        What is counted where an error says which one is wrong, and the number of the first.
+    verb : str
+        What the call did.
     """
 
     call: str
     missing: bool = False
     unit: str = "run"
+    first: int = 0
+    verb: str = "returned"
 
     def error(self, problem: str) -> ParameterError:
         """Make an error of one line.
@@ -56,6 +60,8 @@ class Reader:
         ParameterError
             The error.
         """
+        if self.verb != "returned":
+            problem = problem.replace("returned", self.verb, 1).replace("must return", "must hold", 1)
         return ParameterError(" ".join(f"{self.call} {problem}".split()))
 
     def at(self, problem: str, run: int) -> ParameterError:
@@ -66,14 +72,29 @@ class Reader:
         problem : str
             What is wrong.
         run : int
-            The run, counted from 0.
+            Its place, counted from 0.
 
         Returns
         -------
         ParameterError
             The error.
         """
-        return self.error(f"{problem} at {self.unit} {run} (counted from 0)")
+        return self.error(f"{problem} at {self.numbered(run)}")
+
+    def numbered(self, run: int) -> str:
+        """Name a run in an error.
+
+        Parameters
+        ----------
+        run : int
+            Its place, counted from 0.
+
+        Returns
+        -------
+        str
+            Its name.
+        """
+        return f"{self.unit} {self.first + run}{'' if self.first else ' (counted from 0)'}"
 
     def array(self, values: Any) -> NDArray[Any]:
         """Convert array-likes. Lists become arrays of objects, so that NumPy does not turn numbers into texts.
@@ -131,7 +152,7 @@ class Reader:
         array, of = self.array(values), f" in {what}" if what else ""
         if array.ndim != 1 or array.size != runs:
             got = f"{array.size} runs" if array.ndim == 1 else f"an array of shape {array.shape}"
-            got = got if array.ndim else shown(values)
+            got = got if array.ndim else shown(array.item())
             raise self.error(f"must return {runs} runs{f' as {what}' if what else ''}, got {got}")
         kind = array.dtype.kind
         if kind in "biuf":
@@ -189,7 +210,7 @@ class Reader:
         numeric = np.array([_numeric(value) for value in compress(values, ~absent)], bool)
         if np.any(numeric) and not np.all(numeric):
             number, other = int(there[np.argmax(numeric)]), int(there[np.argmin(numeric)])
-            both = f"{shown(values[number])} at {self.unit} {number} and {shown(values[other])}"
+            both = f"{shown(values[number])} at {self.numbered(number)}, {shown(values[other])}"
             raise self.at(f"mixed numbers and other values{of}: {both}", other)
         if np.all(numeric):
             return self._converted(values, there, of)

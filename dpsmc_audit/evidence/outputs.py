@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpsmc_audit.errors import ParameterError
 from dpsmc_audit.evidence.columns import Reader, objects, plain, shown
 
-__all__ = ["Kind", "Outputs", "read_outputs"]
+__all__ = ["Kind", "Outputs", "read_by", "read_outputs"]
 
 Kind = Literal["numbers", "vectors", "categories", "columns", "transcripts"]
 WIDEST = 64
@@ -87,7 +87,9 @@ class Outputs:
     def described(self) -> str:
         """Kind and columns in words."""
         if self.kind == "transcripts":
-            return f"transcripts ({self.names[0]})"
+            return {EMPTY: "empty transcripts", OF_NUMBERS: "transcripts of numbers"}.get(
+                self.names[0], "transcripts of categories"
+            )
         if self.kind == "vectors":
             return f"vectors of {len(self.columns)} numbers"
         if self.kind != "columns":
@@ -168,7 +170,31 @@ def read_outputs(result: Any, runs: int, call: str, *, missing: bool = False) ->
     >>> read_outputs([["up", "down"], ["up"]], 2, "sampler f").columns[0].tolist()
     [('up', 'down'), ('up',)]
     """
-    reader = Reader(call, missing)
+    return read_by(Reader(call, missing), result, runs)
+
+
+def read_by(reader: Reader, result: Any, runs: int) -> Outputs:
+    """Read runs as `read_outputs` does, with other words for errors.
+
+    Parameters
+    ----------
+    reader : Reader
+        The rule for missing values, and words.
+    result : object
+        The runs.
+    runs : int
+        How many there must be.
+
+    Returns
+    -------
+    Outputs
+        The runs.
+
+    Raises
+    ------
+    ParameterError
+        If the runs are something else.
+    """
     if (named := _named(result, reader)) is not None:
         return _columns(named, runs, reader)
     if isinstance(result, tuple):
@@ -284,7 +310,7 @@ def _entries(there: list[Any], flat: list[Any], reader: Reader) -> NDArray[Any]:
     except ParameterError as error:
         kinds = set()
         for run, transcript in enumerate(there):
-            found = Reader(f"{reader.call}, run {run} (counted from 0)", reader.missing, "entry")
+            found = Reader(f"{reader.call}, {reader.numbered(run)},", reader.missing, "entry")
             kinds.add(found.entries(list(transcript), " in a transcript").dtype.kind if len(transcript) else "")
             if {"f", "O"} <= kinds:
                 raise reader.at("mixed numbers and other entries in transcripts", run) from error

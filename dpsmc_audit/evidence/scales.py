@@ -13,9 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.evidence.columns import plain
+from dpsmc_audit.evidence.codes import Codes
 
-__all__ = ["Category", "Codes", "Number", "Pair", "Scale", "scale_of"]
+__all__ = ["FEW", "MANY", "Category", "Number", "Pair", "Scale", "scale_of"]
 
 FloatArray = NDArray[np.float64]
 Table = Mapping[str, NDArray[Any]]
@@ -45,74 +45,44 @@ class Scale(Protocol):
     name: str
 
     def encode(self, table: Table) -> FloatArray:
-        """Turn runs into finite numbers."""
-        ...
-
-    def words(self, low: float, high: float) -> str:
-        """Say in words what ``low <= view < high`` means."""
-        ...
-
-    def saved(self) -> dict[str, Any]:
-        """Return the state as numbers, texts, lists and dictionaries."""
-        ...
-
-
-class Codes:
-    """Numbers for categories, in the order of their first appearance. Later ones share the code `most`.
-
-    Parameters
-    ----------
-    most : int
-        How many categories have a code of their own.
-    known : iterable
-        The categories so far.
-    """
-
-    def __init__(self, most: int, known: Iterable[Any] = ()) -> None:
-        self.most = most
-        self._codes = {_key(value): code for code, value in enumerate(known)}
-
-    @property
-    def known(self) -> list[Any]:
-        """The categories in the order of their codes."""
-        return list(self._codes)
-
-    def of(self, column: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the codes of runs. New categories are added.
+        """Turn runs into finite numbers.
 
         Parameters
         ----------
-        column : array
-            Floats with nan, or objects with None, for what is missing.
+        table : mapping
+            Columns by name.
 
         Returns
         -------
-        array of int64
-            The codes.
+        array
+            A number for each run.
         """
-        if column.dtype == object:
-            values = column.tolist()
-            self._add(dict.fromkeys(values))
-            return np.fromiter((self._codes.get(value, self.most) for value in values), np.int64, len(values))
-        codes = self._of_numbers(column)
-        if len(self._codes) < self.most and np.any(new := codes == self.most):
-            distinct, first = np.unique(column[new], return_index=True)
-            keys = plain(distinct).tolist()
-            self._add(keys[place] for place in np.argsort(first).tolist())
-            codes = self._of_numbers(column)
-        return codes
+        ...
 
-    def _of_numbers(self, column: NDArray[Any]) -> NDArray[np.int64]:
-        codes = np.full(column.size, self.most, np.int64)
-        for value, code in self._codes.items():
-            codes[np.isnan(column) if value is None else column == value] = code
-        return codes
+    def words(self, low: float, high: float) -> str:
+        """Say in words what ``low <= view < high`` means.
 
-    def _add(self, values: Iterable[Any]) -> None:
-        for value in values:
-            if len(self._codes) >= self.most:
-                return
-            self._codes.setdefault(value, len(self._codes))
+        Parameters
+        ----------
+        low, high : float
+            The ends; they may be infinite.
+
+        Returns
+        -------
+        str
+            The words.
+        """
+        ...
+
+    def saved(self) -> dict[str, Any]:
+        """Return the state as numbers, texts, lists and dictionaries.
+
+        Returns
+        -------
+        dict
+            The state, for `scale_of`.
+        """
+        ...
 
 
 class Number:
@@ -194,10 +164,12 @@ class Category:
         How many categories have a code of their own.
     known : iterable
         The categories so far.
+    shared : bool
+        Whether a later one was seen.
     """
 
-    def __init__(self, name: str, most: int = MANY, known: Iterable[Any] = ()) -> None:
-        self.name, self.codes = name, Codes(most, known)
+    def __init__(self, name: str, most: int = MANY, known: Iterable[Any] = (), shared: bool = False) -> None:
+        self.name, self.codes = name, Codes(most, known, shared)
 
     def encode(self, table: Table) -> FloatArray:
         """Turn runs into finite numbers."""
@@ -223,21 +195,37 @@ class Category:
         str
             The words.
         """
-        known, others = self.codes.known, self.codes.most in codes
+        known, last = self.codes.known, self.codes.most in codes
         chosen, rest = known[codes.start : codes.stop], known[: codes.start] + known[codes.stop :]
-        if others and not rest:
+        others = last and self.codes.shared
+        if last and not rest:
             return f"any {self.name}"
-        if others and len(rest) <= len(chosen):
+        if last and len(rest) < len(chosen) + others:
             return f"{self.name} {_listed(rest, 'not ', 'nor')}"
         if not chosen:
             return f"{self.name} is {'a rare value' if others else 'none of the values seen'}"
-        if not others and not rest and len(known) > 1:
-            return f"{self.name} is one of the {len(known)} values seen"
         return f"{self.name} {_listed(chosen, '', 'or')}{' or a rare value' if others else ''}"
+
+    def seen(self, codes: range) -> bool:
+        """Tell whether a category with one of these codes was seen.
+
+        Parameters
+        ----------
+        codes : range
+            The codes.
+
+        Returns
+        -------
+        bool
+            Whether one was.
+        """
+        return codes.start < min(len(self.codes.known), codes.stop) or (self.codes.shared and self.codes.most in codes)
 
     def saved(self) -> dict[str, Any]:
         """Return the state as numbers, texts, lists and dictionaries."""
-        return {"scale": "category", "name": self.name, "most": self.codes.most, "known": self.codes.known}
+        codes = self.codes
+        state = {"scale": "category", "name": self.name, "most": codes.most}
+        return state | {"known": codes.known, "shared": codes.shared}
 
 
 class Pair:
@@ -277,7 +265,7 @@ class Pair:
             return self._within(first, least, end)
         parts = [] if least == MISSING else [self._within(first, least, math.inf)]
         whole = range(first + bool(parts), last)
-        if whole:
+        if whole and (self.lead.seen(whole) or not parts):
             parts.append(self.lead.one_of(whole))
         if end > MISSING and last <= self.lead.codes.most:
             parts.append(self._within(last, MISSING, end))
@@ -326,16 +314,11 @@ def scale_of(saved: Mapping[str, Any]) -> Number | Category | Pair:
     if kind == "number":
         return Number(saved["name"], saved["whole"], saved["missing"])
     if kind == "category":
-        return Category(saved["name"], saved["most"], saved["known"])
+        return Category(saved["name"], saved["most"], saved["known"], saved["shared"])
     lead, then = scale_of(saved["lead"]), scale_of(saved["then"])
     if kind != "pair" or not isinstance(lead, Category) or isinstance(then, Pair):
         raise ValueError("not the state of a scale")
     return Pair(lead, then)
-
-
-def _key(value: Any) -> Any:
-    """Turn lists, which transcripts become in a file, back into tuples."""
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _base() -> int:
