@@ -213,9 +213,8 @@ class Words:
             delta = f"more than {claim.delta:g}" if self._bets else f"at least {found.delta_lower:.4g}"
             if math.isinf(found.epsilon_lower):
                 return "no finite value", delta
-            if found.epsilon_lower > claim.epsilon or not (claim.pure or self._main_fails):
-                return epsilon, delta
-            return f"more than {claim.epsilon:g}", delta
+            shown = found.epsilon_lower > claim.epsilon or not (claim.pure or self._main_fails or self._bets)
+            return epsilon if shown else f"more than {claim.epsilon:g}", delta
         if found.delta_upper is not None:
             return epsilon, f"at most {rounded_up(found.delta_upper)}"
         if self._bets or found.epsilon_lower <= 0.0:
