@@ -17,6 +17,8 @@ from omegaconf import DictConfig, OmegaConf
 from dpsmc_audit.app.keys import Keys, key_of, keys_of, paths
 from dpsmc_audit.app.own_mechanism import own_mechanism
 from dpsmc_audit.errors import ParameterError, check_entries, check_probability, in_order, require
+from dpsmc_audit.evidence.claims import Dp, Gdp, Promise
+from dpsmc_audit.evidence.curves import read_curve
 from dpsmc_audit.evidence.intervals import check_confidence
 from dpsmc_audit.evidence.profiles import check_floor, epsilon_grid
 from dpsmc_audit.evidence.verdict import METHODS
@@ -32,8 +34,10 @@ if TYPE_CHECKING:
 
 __all__ = ["BackendKeys", "Config", "Engine", "Named", "Noise", "as_typed", "known_keys", "read", "register"]
 
-SAMPLER_KEYS = ("sampler", "epsilon", "claimed_delta", "confidence", "runs", "seed", "method", "floor")
+SAMPLER_KEYS = ("sampler", "epsilon", "claimed_delta", "mu", "curve", "confidence", "runs", "seed", "method", "floor")
 """The keys that an audit of a user's sampler reads."""
+CLAIM_KEYS = ("claimed_delta", "mu", "curve")
+"""The keys of a claim that is more than an epsilon."""
 PUBLIC = ("p", "relation", "alpha", "alpha_fp", "alpha_fn", "delta", "epsilon", "max_steps", "p_phi")
 """The keys that a release repeats."""
 NOTIONS = ("expected", "marginal", "informed", "python")
@@ -148,6 +152,8 @@ class Config:
     method: str = "split"
     sampler: str | None = None
     claimed_delta: float = 0.0
+    mu: float | None = None
+    curve: str | None = None
     formula: str | None = None
     formula_file: str | None = None
     relation: str = "gt"
@@ -189,10 +195,29 @@ class Config:
         require(self.method in METHODS, f"method must be one of {', '.join(METHODS)}, got {self.method}")
         audited, sampled = self.task.name == "audit", self.engine.name == "monte_carlo"
         require(self.sampler is None or audited, f"sampler is for task=audit, got task={self.task.name}")
-        require(self.sampler is not None or self.claimed_delta == 0.0, "claimed_delta is for task=audit sampler=...")
+        self._check_claim()
         judged = audited and (self.sampler is not None or (self.notion.name == "marginal" and sampled))
         where = "task=audit notion=marginal engine=monte_carlo, or sampler=..."
         require(judged or self.method == "split", f"method={self.method} is for {where}")
+
+    def _check_claim(self) -> None:
+        """Check what is claimed: epsilon with claimed_delta, or mu, or curve."""
+        require(0.0 <= self.claimed_delta < 1.0, f"claimed_delta must lie in [0, 1), got {self.claimed_delta}")
+        require(self.curve != "", "curve must name a file")
+        given = [name for name in CLAIM_KEYS if getattr(self, name) != getattr(Config, name)]
+        require(len(given) <= 1, f"{' and '.join(given)} are different claims: give one of them")
+        if given:
+            require(self.task.name == "audit", f"{given[0]} is for task=audit, got task={self.task.name}")
+            one_point = self.sampler is None or given == ["claimed_delta"]
+            require(one_point, f"{given[0]} has no meaning with sampler=...: its claim is epsilon and claimed_delta")
+            _ = self.promise
+
+    @cached_property
+    def promise(self) -> Promise:
+        """The claim that is audited."""
+        if self.mu is not None:
+            return Gdp(self.mu)
+        return Dp(self.epsilon, self.claimed_delta) if self.curve is None else read_curve(self.curve)
 
     def _check_barrier(self) -> None:
         """Check the test, its noise and its observers."""
@@ -304,7 +329,12 @@ class Config:
             Digests of the files and modules that keys name; the law of L, whose center may be computed; and Table 1,
             which adds the paper's numbers.
         """
-        files = {"sequence": self.sequence, "formula_file": self.formula_file, "model_path": self.model.path}
+        files = {
+            "sequence": self.sequence,
+            "curve": self.curve,
+            "formula_file": self.formula_file,
+            "model_path": self.model.path,
+        }
         modules = {
             "sampler": self.sampler,
             "model_target": self.model.target,
@@ -328,8 +358,11 @@ class Config:
             which can name whose data it holds.
         """
         values = asdict(self)
+        for name in ("mu", "curve"):
+            if values[name] is None:
+                del values[name]
         if self.sampler is not None:
-            return {"task": self.task.name} | {name: values[name] for name in SAMPLER_KEYS}
+            return {"task": self.task.name} | {name: values[name] for name in SAMPLER_KEYS if name in values}
         names = {group: values[group]["name"] for group in ("task", "mechanism", "notion", "model")}
         given = {f"model_{name}": value for name, value in self.model.given.items() if name != "order"}
         if self.task.name == "verify":
@@ -340,8 +373,10 @@ class Config:
             return {name: values[name] for name in PUBLIC} | names | public
         targets = {"task_target": self.task.target, "notion_target": self.notion.target}
         given |= {name: target for name, target in targets.items() if target is not None}
-        for name in ("study", "sampler", "claimed_delta", "insecure", "backend"):
+        for name in ("study", "sampler", "insecure", "backend"):
             del values[name]
+        if self.claimed_delta == 0.0:
+            del values["claimed_delta"]
         return (
             values | self.mechanism.given | given | names | {"engine": self.engine.name, "kernel": self.engine.kernel}
         )

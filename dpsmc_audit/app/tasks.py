@@ -197,7 +197,7 @@ def _audit(config: Config, execution: Execution) -> Audited:
     with progress(observer.unit, observer.amount) as advance:
         found = audit(
             config.setting,
-            config.epsilon,
+            config.promise,
             observer,
             entry=config.entries,
             engine=cast("Engine", config.engine.name),
@@ -208,7 +208,7 @@ def _audit(config: Config, execution: Execution) -> Audited:
     require(isinstance(found, PairAudit), kind)
     price = Price(exact_mean(config.setting), worst_errors(config.test, config.law))
     notes = [*_assumption(config, config.p_phi), *_unfinished(config, found.unfinished)]
-    error, needed = found.numerical_error, found.leakage.profile.at(config.epsilon)
+    error, needed = found.numerical_error, found.leakage.profile.at(found.claim.epsilon)
     if getattr(found, "leakage_from", None) == "exact" and error > max(needed, 1e-6):
         notes.append(
             f"the exact law is only known to ±{error:.2g} here, more than the delta of {needed:.2g} in its profile:"
@@ -245,7 +245,7 @@ def _others(config: Config, audited: str) -> OtherObservers:
     """The curves of the other observers."""
     from dpsmc_audit.evidence.profiles import epsilon_grid
 
-    pair, grid = Adjacent.of(config.setting, config.entries), epsilon_grid(config.epsilon, config.epsilons)
+    pair, grid = Adjacent.of(config.setting, config.entries), epsilon_grid(config.promise.main.epsilon, config.epsilons)
     sampling = Sampling(config.seed, config.max_steps)
     return other_observers(audited, pair, grid, config.floor, config.bin_width, sampling)
 

@@ -202,7 +202,7 @@ def _gaussian_delta(epsilon: float, mu: float) -> float:
         t = x + 0.5 * mu * (_NODES + 1.0)
         slope = 1.0 - math.sqrt(0.5 * math.pi) * t * erfcx(root * t)
         density = math.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi)
-        delta = density * 0.5 * mu * float(_WEIGHTS @ slope)
+        delta = density * 0.5 * mu * math.fsum(_WEIGHTS * slope)
     return delta * (1.0 + 1e-11)
 
 

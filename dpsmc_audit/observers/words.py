@@ -183,9 +183,11 @@ class Words:
         """The verdict in one sentence, for readers who do not know the theory."""
         match self.found.verdict:
             case Verdict.VIOLATED:
-                return f"The privacy claim does not hold: {self._violated()}"
+                return f"The privacy claim does not hold: {self._violated() if self._plain else self._beyond()}"
             case Verdict.CERTIFIED:
-                return f"The privacy claim holds {self._certified()} {self.uncovered}"
+                return (
+                    f"The privacy claim holds {self._certified() if self._plain else self._within()} {self.uncovered}"
+                )
             case Verdict.UNDECIDED:
                 return f"Undecided: {self._undecided()}"
         return f"No violation of the privacy claim was found. That is no proof: {self.could}"
@@ -206,12 +208,13 @@ class Words:
         found, claim = self.found, self.claim
         epsilon = f"at least {brief(found.epsilon_lower, 4)}" if found.epsilon_lower > 0.0 else "no bound found"
         if found.verdict == Verdict.CERTIFIED:
-            return f"at most {claim.epsilon:g}", "0"
+            return f"at most {claim.epsilon:g}", f"{claim.delta:g}"
         if found.verdict == Verdict.VIOLATED:
             delta = f"more than {claim.delta:g}" if self._bets else f"at least {found.delta_lower:.4g}"
             if math.isinf(found.epsilon_lower):
                 return "no finite value", delta
-            return epsilon if found.epsilon_lower > claim.epsilon else f"more than {claim.epsilon:g}", delta
+            shown = found.epsilon_lower > claim.epsilon or not (claim.pure or self._main_fails or self._bets)
+            return epsilon if shown else f"more than {claim.epsilon:g}", delta
         if found.delta_upper is not None:
             return epsilon, f"at most {rounded_up(found.delta_upper)}"
         if self._bets or found.epsilon_lower <= 0.0:
@@ -280,6 +283,30 @@ class Words:
         return self.audit.sampled and getattr(self.audit, "method", None) == "anytime"
 
     @property
+    def _plain(self) -> bool:
+        """Whether the claim is an epsilon alone, or the observer's own words fit any claim."""
+        return self.claim.pure or (self.audit.sampled and hasattr(self.audit, "method"))
+
+    @property
+    def _main_fails(self) -> bool:
+        return self.found.delta_lower > self.claim.delta
+
+    def _beyond(self) -> str:
+        """What breaks a claim with a delta, a mu or a curve."""
+        text = f"{self.sees} tells more about {self.changed} than {self.claim.promise.text} allows"
+        if not self._main_fails:
+            return f"{text}."
+        needed = f"delta is at least {self.found.delta_lower:.4g} at epsilon = {self.claim.epsilon:g}"
+        endless = "; no finite epsilon holds with the claimed delta" if math.isinf(self.found.epsilon_lower) else ""
+        return f"{text}: {needed}{endless}."
+
+    def _within(self) -> str:
+        """What a certificate of such a claim says."""
+        return (
+            f"at this resolution: {self.sees} tells no more about {self.changed} than {self.claim.promise.text} allows."
+        )
+
+    @property
     def _ratio(self) -> str | None:
         """The factor that was found; None where only a delta contradicts the claim."""
         if not self.claim.epsilon < self.found.epsilon_lower < math.inf:
@@ -314,6 +341,7 @@ class Words:
     def _undecided(self) -> str:
         upper = self.found.delta_upper
         known = "" if upper is None else f": the claim surely holds with a delta of {rounded_up(upper)}"
+        known += "" if self.claim.pure or upper is None else f" at epsilon = {self.claim.epsilon:g}"
         return f"no violation exceeds the numerical error of the computation, and it cannot rule one out{known}."
 
     def _bounds(self) -> list[str]:
@@ -342,6 +370,7 @@ class ExpectedWords(Words):
     """About averages: the paper's Definition 3."""
 
     audit: ExpectedAudit
+    sees = "an average running time"
     observer = "Expected (the paper's Definition 3): compares average running times, over all other samples."
     uncovered = "Single results are not covered."
 
@@ -367,7 +396,8 @@ class ExpectedWords(Words):
         """Paragraphs: how the verdict was made, and what is promised."""
         audit, chance = self.audit, self.audit.by_chance
         if not audit.sampled:
-            held = f"Every bin's log ratio is within {self.claim.text}. " if self.found.verdict == "certified" else ""
+            sure = self.found.verdict == Verdict.CERTIFIED and self.claim.pure
+            held = f"Every bin's log ratio is within {self.claim.text}. " if sure else ""
             return [
                 "Both laws of the average running time, with x = 1 and with x = 0, were computed and compared in bins."
                 " A gap between them counts only if it holds a whole number. Nothing was sampled, so there is no"
@@ -501,6 +531,7 @@ class InformedWords(Words):
     """About one released result, to someone who knows every other sample."""
 
     audit: InformedAudit
+    sees = "to someone who knows all other samples, a single released result"
     observer = "Informed (standard differential privacy): sees one released result and knows every other sample."
     uncovered = "Other sequences are not covered."
 
@@ -534,8 +565,8 @@ class InformedWords(Words):
                 " The privacy profile is an average over these sequences."
             )
         if self.found.verdict == Verdict.CERTIFIED:
-            held = f"Every outcome's log ratio is within {self.claim.text}."
-            made.append(f"{held} A certificate is about this one sequence.")
+            held = f"Every outcome's log ratio is within {self.claim.text}. " if self.claim.pure else ""
+            made.append(f"{held}A certificate is about this one sequence.")
         return made
 
     @property

@@ -212,7 +212,10 @@ def profile_figure(audit: PairAudit) -> Figure:
     ):
         label = f"needed for {name}" + ("" if delta[0] > ROUNDING else ": below 1e-9" if delta[0] > 0.0 else ": none")
         axes.plot(profile.epsilon, np.maximum(delta, 0.1 * ROUNDING), style, color=colour, lw=1.6, label=label)
-    for x, marker, name in ((epsilon, "o", "claimed: delta 0"), (2 * epsilon, "s", "the paper's theorem: delta 0")):
+    for x, marker, name in (
+        (epsilon, "o", f"claimed: delta {audit.claim.delta:g}"),
+        (2 * epsilon, "s", "the paper's theorem: delta 0"),
+    ):
         value = profile.at(x)
         axes.plot([x, x], [bottom, max(value, bottom)], ":", color=GREY, lw=1.0)
         needs = f"{value:.3g}" if value > ROUNDING else "below 1e-9"

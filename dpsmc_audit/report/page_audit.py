@@ -56,6 +56,8 @@ KEYS = {
     "delta": "indifference parameter of the test (not the δ of privacy)",
     "epsilon": "claimed privacy level ε",
     "claimed_delta": "claimed δ of privacy",
+    "mu": "claimed μ of Gaussian privacy",
+    "curve": "file of the claimed curve",
     "entry": "the sample that is changed",
     "mechanism": "law of the random excess of the bounds",
     "notion": "whose view is audited",

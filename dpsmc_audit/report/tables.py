@@ -51,7 +51,7 @@ PAPER_TIMES = ("seconds_per_sample", "paper_seconds", "paper_seconds_halfwidth")
 TIMING_COLUMNS = ("alpha", "delta", "epsilon", "p", "p_phi", "seconds", "seconds_per_run")
 SETTINGS = (
     "mechanism", "notion", "model", "relation", "formula", "engine", "kernel", "alpha_fp", "alpha_fn", "runs",
-    "pairs", "draws", "bin_width", "seed", "max_steps", "confidence",
+    "pairs", "draws", "bin_width", "seed", "max_steps", "confidence", "claimed_delta", "mu", "curve",
 )  # fmt: skip
 """Parameters that get a column of their own only where a sweep varies them."""
 

@@ -706,7 +706,7 @@ def test_keys_without_meaning_for_a_sampler_are_refused_by_name(run: Run, mine: 
      (["sampler=MINE:noisy", "task=simulate"], "sampler is for task=audit"),
      (["sampler=MINE:noisy", "runs=3"], "runs must be at least"),
      (["sampler=MINE:noisy", "method=x"], "method must be"),
-     (["claimed_delta=0.1"], "claimed_delta is for"), (["method=union"], "method=union is for"),
+     (["task=simulate", "claimed_delta=0.1"], "claimed_delta is for"), (["method=union"], "method=union is for"),
      (["notion=marginal", "engine=exact", "method=anytime"], "method=anytime is for"),
      (["sampler=MINE:noisy", "claimed_delta=1"], "claimed_delta must lie")],
 )  # fmt: skip

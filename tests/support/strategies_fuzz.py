@@ -31,6 +31,7 @@ FLOATS = {
     "confidence": ("0.99", "0.5", "1e-12", "0.999999999999"),
     "floor": ("0.01", "0.999999", "1e-300", "1e-15"),
     "claimed_delta": ("0.0", "0.1"),
+    "mu": ("null", "0.5", "1e-9", "40"),
     "backend.checkpoint": ("0", "10", "null", "1e-9"),
 }
 INTEGERS = {
