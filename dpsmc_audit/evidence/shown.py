@@ -20,6 +20,9 @@ IntArray = NDArray[np.int64]
 FEW, BINS = 64, 80
 """Up to so many different whole numbers have a bar each; otherwise the middle is cut into so many bins."""
 
+_FAR = 1e300
+"""Values beyond this stand for infinite or missing ones."""
+
 
 def best_range(counts: FloatArray, epsilon: float) -> tuple[int, int]:
     """Find the cells in a row that speak most against a claim.
@@ -140,7 +143,8 @@ def _edges(values: FloatArray) -> FloatArray:
     whole = bool(np.all(distinct == np.rint(distinct)))
     if whole and distinct[-1] - distinct[0] < FEW:
         return np.arange(distinct[0], distinct[-1] + 2.0)
-    low, high = np.quantile(values, [5e-4, 1.0 - 5e-4], method="nearest")
+    finite = values[np.abs(values) < _FAR]  # missing and infinite values are farther out
+    low, high = np.quantile(finite if finite.size else np.zeros(1), [5e-4, 1.0 - 5e-4], method="nearest")
     width = max((high - low) / BINS, 1e-12 * max(abs(low), abs(high), 1e-290))
     if whole:
         width = math.ceil(width)
