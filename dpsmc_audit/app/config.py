@@ -21,7 +21,6 @@ from dpsmc_audit.evidence.claims import Dp, Gdp, Promise
 from dpsmc_audit.evidence.curves import read_curve
 from dpsmc_audit.evidence.intervals import check_confidence
 from dpsmc_audit.evidence.profiles import check_floor, epsilon_grid
-from dpsmc_audit.evidence.verdict import METHODS
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.models.keys import ORDERS, RELATIONS, ModelKeys, read_formula, source_of
 from dpsmc_audit.runs.execution import Backend, Execution
@@ -34,8 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BackendKeys", "Config", "Engine", "Named", "Noise", "as_typed", "known_keys", "read", "register"]
 
-SAMPLER_KEYS = ("sampler", "epsilon", "claimed_delta", "mu", "curve", "confidence", "runs", "seed", "method", "floor")
-"""The keys that an audit of a user's sampler reads."""
+OWN_KEYS = ("confidence", "early", "epsilon", "floor", "missing", "predictor", "seed")
+"""The keys that an audit of a user's sampler or runs reads, beside those that give them and the claim."""
 CLAIM_KEYS = ("claimed_delta", "mu", "curve")
 """The keys of a claim that is more than an epsilon."""
 PUBLIC = ("p", "relation", "alpha", "alpha_fp", "alpha_fn", "delta", "epsilon", "max_steps", "p_phi")
@@ -149,8 +148,12 @@ class Config:
     floor: float = 0.01
     epsilons: list[float] | None = None
     sequence: str | None = None
-    method: str = "split"
+    early: bool = True
     sampler: str | None = None
+    samples: Any = None
+    label: str | None = None
+    missing: bool = False
+    predictor: str | None = None
     claimed_delta: float = 0.0
     mu: float | None = None
     curve: str | None = None
@@ -177,7 +180,7 @@ class Config:
         self.task.check("task")
         self.notion.check("notion")
         self._check_common()
-        if self.sampler is None:
+        if self.own is None:
             self._check_barrier()
             self._check_model()
 
@@ -192,13 +195,17 @@ class Config:
         _ = self.backend.execution
         self._check_range("runs", 1, 10**15, "10^15")
         self._check_range("seed", 0, 2**64 - 1, "2^64 - 1")
-        require(self.method in METHODS, f"method must be one of {', '.join(METHODS)}, got {self.method}")
         audited, sampled = self.task.name == "audit", self.engine.name == "monte_carlo"
-        require(self.sampler is None or audited, f"sampler is for task=audit, got task={self.task.name}")
+        require(self.own is None or audited, f"{self.own} is for task=audit, got task={self.task.name}")
+        require(self.sampler is None or self.samples is None, "sampler and samples are different mechanisms: give one")
+        require(self.label is None or self.samples is not None, "label is for samples=FILE")
+        for key in ("missing", "predictor"):
+            given = getattr(self, key) not in (None, False)
+            require(self.own is not None or not given, f"{key} is for sampler=... or samples=...")
         self._check_claim()
-        judged = audited and (self.sampler is not None or (self.notion.name == "marginal" and sampled))
+        judged = audited and (self.own is not None or (self.notion.name == "marginal" and sampled))
         where = "task=audit notion=marginal engine=monte_carlo, or sampler=..."
-        require(judged or self.method == "split", f"method={self.method} is for {where}")
+        require(judged or self.early, f"early=false is for {where}")
 
     def _check_claim(self) -> None:
         """Check what is claimed: epsilon with claimed_delta, or mu, or curve."""
@@ -208,9 +215,27 @@ class Config:
         require(len(given) <= 1, f"{' and '.join(given)} are different claims: give one of them")
         if given:
             require(self.task.name == "audit", f"{given[0]} is for task=audit, got task={self.task.name}")
-            one_point = self.sampler is None or given == ["claimed_delta"]
-            require(one_point, f"{given[0]} has no meaning with sampler=...: its claim is epsilon and claimed_delta")
             _ = self.promise
+
+    @property
+    def own(self) -> str | None:
+        """The key that gives the user's own mechanism: a sampler, or samples; None for the paper's test."""
+        given = [name for name in ("sampler", "samples") if getattr(self, name) is not None]
+        return given[0] if given else None
+
+    @property
+    def own_keys(self) -> tuple[str, ...]:
+        """The keys that an audit of the user's own mechanism reads."""
+        given = ("sampler", "runs") if self.samples is None else ("samples", "label")
+        return (*given, *CLAIM_KEYS, *OWN_KEYS)
+
+    @property
+    def paths(self) -> list[str]:
+        """The files of runs that one already has."""
+        given = self.samples if isinstance(self.samples, list) else [self.samples]
+        wrong = [x for x in given if not isinstance(x, str) or not x]
+        require(not wrong, f"samples must be a file or a list of two files, got {self.samples}")
+        return list(given)
 
     @cached_property
     def promise(self) -> Promise:
@@ -337,14 +362,17 @@ class Config:
         }
         modules = {
             "sampler": self.sampler,
+            "predictor": self.predictor,
             "model_target": self.model.target,
             "mechanism_target": self.mechanism.target,
             "task_target": self.task.target,
             "notion_target": self.notion.target,
         }
+        if self.samples is not None:
+            files |= {f"samples_{k}": path for k, path in enumerate(self.paths)}
         found = {name: content_of(Path(path)) for name, path in files.items() if path is not None}
         found |= {name: module_content(target) for name, target in modules.items() if target is not None}
-        if self.sampler is None and self.mechanism.target is None:  # a user's law may print its place in memory
+        if self.own is None and self.mechanism.target is None:  # a user's law may print its place in memory
             found["noise"] = f"{self.law}"
         return found | ({"study": "table1"} if self.study == "table1" else {})
 
@@ -358,11 +386,11 @@ class Config:
             which can name whose data it holds.
         """
         values = asdict(self)
-        for name in ("mu", "curve"):
+        for name in ("mu", "curve", "predictor", "label"):
             if values[name] is None:
                 del values[name]
-        if self.sampler is not None:
-            return {"task": self.task.name} | {name: values[name] for name in SAMPLER_KEYS if name in values}
+        if self.own is not None:
+            return {"task": self.task.name} | {name: values[name] for name in self.own_keys if name in values}
         names = {group: values[group]["name"] for group in ("task", "mechanism", "notion", "model")}
         given = {f"model_{name}": value for name, value in self.model.given.items() if name != "order"}
         if self.task.name == "verify":
@@ -373,7 +401,7 @@ class Config:
             return {name: values[name] for name in PUBLIC} | names | public
         targets = {"task_target": self.task.target, "notion_target": self.notion.target}
         given |= {name: target for name, target in targets.items() if target is not None}
-        for name in ("study", "sampler", "insecure", "backend"):
+        for name in ("study", "sampler", "samples", "missing", "insecure", "backend"):
             del values[name]
         if self.claimed_delta == 0.0:
             del values["claimed_delta"]
@@ -471,9 +499,11 @@ def read(composed: DictConfig, given: Sequence[str] = ()) -> Config:
         leak = "task=verify draws fresh entropy; a seed would give its samples and noise away (insecure=true allows it)"
         require(config.insecure or not seeded, leak)
         require(seeded or not config.insecure, "insecure=true is for a run with a seed, and none was given")
-    for key in keys if config.sampler is not None else ():
-        read_too = key in (*SAMPLER_KEYS, "task", "sweep", "study") or key.startswith(("hydra", "backend"))
-        require(read_too, f"{key} has no meaning with sampler={config.sampler}: its runs are all that is audited")
+    for key in keys if config.own is not None else ():
+        read_too = key in (*config.own_keys, "task", "sweep", "study") or key.startswith(("hydra", "backend"))
+        require(read_too, f"{key} has no meaning with {config.own}=...: its runs are all that is audited")
+    if config.samples is not None and "early" not in keys:
+        config.early = False  # the runs are there; all of them make the bounds sharper
     config.check()
     return config
 

@@ -102,7 +102,7 @@ def run(config: Config, folder: Path, execution: Execution = SERIAL, *, alone: b
         result = TASKS[name](config, execution)
     except SamplerError as error:
         raise _kept(error, config, folder) from error
-    if alone and isinstance(result, Audited) and config.sampler is None:
+    if alone and isinstance(result, Audited) and config.own is None:
         result = replace(result, others=_others(config, result.audit.observer))
     if hasattr(result, "write"):
         result.write(folder)
@@ -169,7 +169,8 @@ class Audited:
             Where the files are written.
         """
         from dpsmc_audit.observers.base import PairAudit
-        from dpsmc_audit.report.figures import audit_figure, profile_figure, save
+        from dpsmc_audit.observers.black_box import BlackBoxAudit
+        from dpsmc_audit.report.figures import audit_figure, profile_figure, save, trade_off_figure
         from dpsmc_audit.report.page_audit import FIGURES
         from dpsmc_audit.report.tables import columns_csv, observers_csv
 
@@ -180,13 +181,17 @@ class Audited:
         if isinstance(self.audit, PairAudit):
             write_text(folder / "profile.csv", columns_csv(self.audit.leakage.profile))
             save(profile_figure(self.audit), folder / "profile", ("png",))
+        if isinstance(self.audit, BlackBoxAudit):
+            write_text(folder / "profile.csv", columns_csv(self.audit.profile))
+            write_text(folder / "trade_off.csv", columns_csv(self.audit.curve))
+            save(trade_off_figure(self.audit), folder / "trade_off", ("png",))
         (folder / "observers.csv").unlink(missing_ok=True)  # an older run's
         if self.others.curves:
             write_text(folder / "observers.csv", observers_csv(self.others.curves))
 
 
 def _audit(config: Config, execution: Execution) -> Audited:
-    if config.sampler is not None:
+    if config.own is not None:
         return _black_box(config, execution)
     from dpsmc_audit.app.progress import progress
     from dpsmc_audit.exact.averages import exact_mean, worst_errors
@@ -251,16 +256,22 @@ def _others(config: Config, audited: str) -> OtherObservers:
 
 
 def _black_box(config: Config, execution: Execution) -> Audited:
-    """A user's mechanism."""
+    """A user's mechanism, or runs of it."""
     from dpsmc_audit.app.progress import progress
-    from dpsmc_audit.observers.black_box import Named, audit_mechanism
+    from dpsmc_audit.evidence.samples import read_samples
+    from dpsmc_audit.observers.black_box import Named, audit_mechanism, audit_samples
 
+    numbers: dict[str, Any] = {name: getattr(config, name) for name in ("confidence", "early", "missing", "floor")}
+    if config.predictor is not None:
+        numbers["predictor"] = Named(load_target("predictor", config.predictor), config.predictor)
+    if config.samples is not None:
+        ones, zeros = read_samples(config.paths, config.label, config.missing)
+        return Audited(audit_samples(ones, zeros, config.promise, **numbers, seed=config.seed))
     assert config.sampler is not None
-    numbers: dict[str, Any] = {name: getattr(config, name) for name in ("confidence", "runs", "method", "floor")}
     sampler = Named(load_target("sampler", config.sampler), config.sampler)
     with progress("runs", config.runs) as advance:
         sampling = _sampling(config, replace(execution, progress=advance))
-        return Audited(audit_mechanism(sampler, config.epsilon, config.claimed_delta, **numbers, sampling=sampling))
+        return Audited(audit_mechanism(sampler, config.promise, runs=config.runs, **numbers, sampling=sampling))
 
 
 def _kept(error: SamplerError, config: Config, folder: Path) -> SamplerError:

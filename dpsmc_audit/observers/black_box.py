@@ -14,6 +14,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsmc_audit.errors import ParameterError, require
 from dpsmc_audit.evidence.claims import Promise, as_promise
@@ -71,6 +72,20 @@ class SamplerError(ParameterError):
         self.partial: BlackBoxAudit | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class LowerProfile:
+    """A lower bound on the privacy profile. All values hold together, at the confidence of the audit.
+
+    Parameters
+    ----------
+    epsilon, delta_lower : array
+        At each epsilon the mechanism needs at least this delta.
+    """
+
+    epsilon: NDArray[np.float64]
+    delta_lower: NDArray[np.float64]
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BlackBoxAudit(Audit):
     """What the runs say about the claim that a mechanism is private in the bit x.
@@ -100,6 +115,11 @@ class BlackBoxAudit(Audit):
     bounds: Bounds
     curve: TradeOff
     views: dict[str, float]
+
+    @property
+    def profile(self) -> LowerProfile:
+        """The lower bound on the privacy profile, as columns."""
+        return LowerProfile(self.bounds.profile_epsilon, self.bounds.profile_delta)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of ``result.json`` without parameters."""
@@ -397,22 +417,22 @@ def _found(game: Game, name: str, claim: Claim, floor: float, seconds: float) ->
 
 @dataclass(frozen=True)
 class Named:
-    """A sampler with a name for results and errors.
+    """A user's function with a name for results and errors.
 
     Parameters
     ----------
-    sampler : Sampler
-        What draws the runs.
+    function : callable
+        The function: a sampler, or the factory of a predictor.
     name : str
         How it is called.
     """
 
-    sampler: Sampler
+    function: Callable[..., Any]
     name: str
 
-    def __call__(self, x: int, runs: int, rng: np.random.Generator) -> Any:
-        """Draw runs of the sampler."""
-        return self.sampler(x, runs, rng)
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        """Call the function."""
+        return self.function(*given, **named)
 
 
 def sampler_name(function: Any) -> str:

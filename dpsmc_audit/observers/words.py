@@ -39,14 +39,12 @@ TITLES = {
     Verdict.UNDECIDED: "Undecided",
 }
 
-METHODS = {
-    "split": "A tenth of the runs makes candidate events, three tenths choose among them, and six tenths judge the"
-    " chosen ones by Clopper-Pearson bounds, which hold for every sample size.",
-    "union": "A tenth of the runs makes candidate events, and the rest judges all of them, each with its share of the"
-    " level, by Clopper-Pearson bounds, which hold for every sample size.",
-    "anytime": "Bets against the claim are looked at after every pair of runs and stop as soon as the claim is refuted."
-    " Looking often needs no correction. Beyond the claim nothing is bounded.",
-}
+BETS = (
+    "A fair coin gives each run its x. A predictor that has seen earlier runs guesses x from the result, and a capital"
+    " is bet on the guesses. If the claim holds, the capital grows large only by chance, so a large capital refutes it,"
+    " at any moment one looks."
+)
+"""How runs refute a claim."""
 
 
 def brief(value: float, digits: int = 3) -> str:
@@ -123,11 +121,11 @@ def could_have_shown(could: Detectable) -> str:
     if seen:
         p = could.probability if could.epsilon is not None else min(seen)
         factor = brief(math.exp(min(seen[p], 700.0)))
-        what = f"an epsilon of {brief(seen[p])} (a factor of {factor}) on a tail or bin of running times of"
+        what = f"an epsilon of {brief(seen[p])} (a factor of {factor}) on a tail or a frequent value of"
         what += f" probability {p:g}"
     elif could.delta is not None:
-        what = f"a tail or bin of running times of probability {brief(could.delta)} that is impossible with the other"
-        what += " value"
+        what = f"a tail or a frequent value of probability {brief(could.delta)} that is impossible with the other value"
+        what += " of x"
     else:
         return "so few runs could have shown nothing."
     return f"{what} would have been found nine times out of ten, other violations perhaps not."
@@ -210,14 +208,16 @@ class Words:
         if found.verdict == Verdict.CERTIFIED:
             return f"at most {claim.epsilon:g}", f"{claim.delta:g}"
         if found.verdict == Verdict.VIOLATED:
-            delta = f"more than {claim.delta:g}" if self._bets else f"at least {found.delta_lower:.4g}"
+            delta = (
+                f"at least {found.delta_lower:.4g}" if found.delta_lower > claim.delta else f"more than {claim.delta:g}"
+            )
             if math.isinf(found.epsilon_lower):
                 return "no finite value", delta
-            shown = found.epsilon_lower > claim.epsilon or not (claim.pure or self._main_fails or self._bets)
+            shown = found.epsilon_lower > claim.epsilon or not (claim.pure or self._main_fails)
             return epsilon if shown else f"more than {claim.epsilon:g}", delta
         if found.delta_upper is not None:
             return epsilon, f"at most {rounded_up(found.delta_upper)}"
-        if self._bets or found.epsilon_lower <= 0.0:
+        if found.epsilon_lower <= 0.0:
             return "no bound found", "no bound found"
         return epsilon, f"at least {found.delta_lower:.4g}" if found.delta_lower > 0.0 else "no bound found"
 
@@ -278,14 +278,9 @@ class Words:
     # --- parts that observers say in their own way --------------------------------------------------------------------
 
     @property
-    def _bets(self) -> bool:
-        """Whether the verdict comes from bets, which bound nothing beyond the claim."""
-        return self.audit.sampled and getattr(self.audit, "method", None) == "anytime"
-
-    @property
     def _plain(self) -> bool:
-        """Whether the claim is an epsilon alone, or the observer's own words fit any claim."""
-        return self.claim.pure or (self.audit.sampled and hasattr(self.audit, "method"))
+        """Whether the claim is an epsilon alone."""
+        return self.claim.pure
 
     @property
     def _main_fails(self) -> bool:
@@ -324,12 +319,12 @@ class Words:
 
     def _violated(self) -> str:
         what, who = self.changed, self.sees
-        if self._bets:
-            return f"{who} tells more about {what} than it allows, as was clear after {self.audit.runs} runs of each."
         if math.isinf(self.found.epsilon_lower):
             return f"{who} can be one that is impossible with the other value of {what}: no finite epsilon holds."
         if self._ratio is not None:
             return f"{who} can shift the odds on {what} {self._ratio}."
+        if not self._main_fails:  # bets that stopped early: the bounds are those of the claim
+            return self._beyond()
         return (
             f"{who} tells more about {what} than epsilon = {self.claim.epsilon:g} allows, with a delta of at least"
             f" {self.found.delta_lower:.4g} where the claim has {self.claim.delta:g}."
@@ -471,17 +466,16 @@ class _RunWords(Words):
         """How the verdict was made, in a few words."""
         if not self.audit.sampled:
             return super().method
-        return f"{self.audit.method}, {brief(self.audit.runs)} runs with x = 1 and as many with x = 0"
+        return f"bets on x, {brief(2 * self.audit.runs)} runs, about half of them with x = 1"
 
     @property
     def guarantee(self) -> list[str]:
         """Paragraphs: how the verdict was made, and what is promised."""
         promised = f"Promised: a verdict of violated although the claim holds has {self._chance}"
-        if self._bets:
-            return [METHODS["anytime"], f"{promised}, whenever the runs stop."]
         return [
-            METHODS[self.audit.method],
-            f"{promised}. So has a bound on epsilon or on delta that exceeds the truth. No approximation is involved.",
+            BETS,
+            f"{promised}, whenever the runs stop. So has a bound on epsilon that exceeds the truth, and so has a bound"
+            " on delta. No approximation is involved.",
         ]
 
 
@@ -517,7 +511,8 @@ class MarginalWords(_RunWords):
 class BlackBoxWords(_RunWords):
     """About the runs of a user's mechanism."""
 
-    observer = "Whoever sees what the sampler returns: the running time tau and the decision o of one run."
+    observer = "Whoever sees what the sampler returns for one run."
+    sees = "a single result"
     changed = "the entry under test"
 
     @property
