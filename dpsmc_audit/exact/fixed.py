@@ -330,7 +330,7 @@ class _Programme:
         self.walk, self.b_up, self.b_low = walk, b_up, b_low
         self.cells = np.ones(1)
         self.base, self.steps, self.lost = 0, 0, 0.0
-        self.pieces: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]] = []
+        self.pieces: list[FloatArray] = []
 
     @property
     def alive(self) -> float:
@@ -340,10 +340,10 @@ class _Programme:
         width = self.cells.size
         mass, other = np.zeros(width + samples + 1), np.zeros(width + samples + 1)
         mass[:width] = self.cells
-        null, alt, over_null, over_alt = outputs = np.zeros((4, samples))
+        exits = np.zeros((4, samples))
         bounds = (self.walk.up, self.walk.down, self.b_up, self.b_low)
-        low, high, lost, taken = _advance(mass, other, 0, width, self.base, self.steps, p_up, *bounds, *outputs)
-        self.pieces.append((null, alt, over_null, over_alt))
+        low, high, lost, taken = _advance(mass, other, 0, width, self.base, self.steps, p_up, *bounds, *exits)
+        self.pieces.append(exits)
         self.cells = (mass if taken % 2 == 0 else other)[low:high].copy()
         self.base += low
         self.steps += samples
@@ -355,7 +355,7 @@ class _Programme:
             self.advance(min(last - self.steps, 4096), p_up)
 
     def law(self) -> ExitLaw:
-        null, alt, over_null, over_alt = (np.concatenate(column) for column in zip(*self.pieces, strict=True))
+        null, alt, over_null, over_alt = np.concatenate(self.pieces, axis=1)
         longest = longest_mean(self.walk, self.b_up, self.b_low)
         return ExitLaw(null, alt, over_null, over_alt, self.alive, self.lost, longest)
 
