@@ -150,7 +150,8 @@ def judged_ratio(name: str) -> float:
     """The exact log ratio of an event by its name."""
     exact = marginal_law(Adjacent(Setting(PAPER, LAW, 0.84)))
     text = name.replace(" and o = 1", "").replace(" = ", " == ")  # the other decision has a probability of 1e-27
-    held = np.array([eval(text, {"tau": tau}) for tau in range(1, exact.p1.shape[1] + 1)])
+    condition = compile(text, "<event>", "eval")
+    held = np.array([eval(condition, {"tau": tau}) for tau in range(1, exact.p1.shape[1] + 1)])
     one, zero = (float(p.sum(axis=0)[held].sum()) for p in (exact.p1, exact.p0))
     return abs(math.log(one / zero))
 

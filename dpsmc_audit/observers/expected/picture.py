@@ -107,6 +107,7 @@ class Picture:
     def _replicate(self, sums: PairSums, first: int) -> None:
         groups, draws, bins = sums.sizes.size, sums.excess.size, self.counts.shape[1]
         rng, shares = self._rng(3), (np.full(groups, 1.0 / groups), np.full(draws, 1.0 / draws))
+        inner = self.width * np.arange(first + 1, bins)  # edges between the bins; what lies beyond is in the outer ones
         if self.batches == 0:
             self._groups = np.zeros((REPLICATES, groups), np.int64)
         for some in np.array_split(np.arange(REPLICATES), REPLICATES // TOGETHER):
@@ -115,10 +116,11 @@ class Picture:
                 if self.batches == 0:
                     self._groups[k] = rng.multinomial(groups, shares[0])
                 again.append(rng.multinomial(draws, shares[1]))
-            means = sums.means(self._groups[some])
-            for k, weights, rows in zip(some, again, (means // self.width).astype(np.int64), strict=True):
-                for member, place in enumerate(np.clip(rows, first, bins - 1)):
-                    self.replicates[k, member] += np.bincount(place, weights, minlength=bins).astype(np.int64)
+            for k, weights, rows in zip(some, again, sums.means(self._groups[some]), strict=True):
+                before = np.concatenate([[0], np.cumsum(weights)])
+                for member, means in enumerate(rows):  # which do not fall when L grows
+                    reached = before[np.searchsorted(means, inner)]
+                    self.replicates[k, member, first:] += np.diff(reached, prepend=0, append=draws)
 
     def _add_parts(self, means: FloatArray) -> None:
         """Count outcomes by part, for the verdict on the drawn pairs. A batch is sorted, the parts must not be."""
