@@ -22,6 +22,9 @@ __all__ = ["Bin", "Bins", "bins_of", "ratio_limit"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+NAMED = 8
+"""So many categories are named below a picture."""
+
 MOST = 100
 """So many bins are drawn: finer ones are joined."""
 
@@ -172,14 +175,26 @@ def _of_runs(h: Bars, audit: Audit) -> Bins:
         for first, second in ((lower_ends, upper_ends), (upper_ends, lower_ends))
     )
     bins, ratio = [], log_ratio(*shares)
+    shift = 0.5 if np.all(h.low[drawn] == np.rint(h.low[drawn])) and np.all(width[drawn] == 1.0) else 0.0
     for k in np.flatnonzero(drawn).tolist():
         far = bool(abs(ratio[k]) > epsilon)
         sure = bool(low[k] > epsilon or high[k] < -epsilon)
         p, q, r, a, b = (float(x[k]) for x in (*shares, ratio, low, high))
-        bins.append(Bin(float(h.low[k]), float(h.high[k]), p, q, r, a, b, outside=far, sure=far and sure))
+        start, end = float(h.low[k]) - shift, float(h.high[k]) - shift
+        bins.append(Bin(start, end, p, q, r, a, b, outside=far, sure=far and sure))
     rest = [int(n[~drawn].sum()) for n in (h.runs_1, h.runs_0)]
     notes = (f"Beyond the picture: {rest[0]} runs with x = 1, {rest[1]} with x = 0.",) if sum(rest) else ()
-    return Bins(tuple(bins), next(iter(getattr(audit, "views", {"output": 1.0}))), notes, sampled=True)
+    return Bins(tuple(bins), _view(h, audit), notes, sampled=True)
+
+
+def _view(h: Bars, audit: Audit) -> str:
+    """Name what is drawn; categories are listed in their order."""
+    name = next(iter(getattr(audit, "views", {"output": 1.0})))
+    categories = [text.removeprefix(f"{name} is ") for text in h.outcome.tolist()]
+    listed = all(text.startswith(f"{name} is ") for text in h.outcome.tolist()) and len(categories) <= NAMED
+    return (
+        f"{name}: {', '.join(f'{int(k)} is {c}' for k, c in zip(h.low, categories, strict=True))}" if listed else name
+    )
 
 
 def _of_outcomes(h: OutcomeHistogram) -> Bins:

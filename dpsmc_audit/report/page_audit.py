@@ -35,10 +35,12 @@ FIGURES = {"expected": "figure1", "marginal": "marginal", "informed": "informed"
 
 FILES = (
     ("histogram.csv", "all bins or outcomes"),
-    ("profile.csv", "δ for every ε, both directions"),
+    ("profile.csv", "δ for every ε, both directions; a lower bound if sampled"),
+    ("trade_off.csv", "false alarms against misses, with bands"),
     ("observers.csv", "the same for the other observers"),
     *((f"{name}.png", "the histogram as a picture") for name in (*FIGURES.values(), "histogram")),
     ("profile.png", "the profile as a picture"),
+    ("trade_off.png", "false alarms against misses as a picture"),
 )
 
 NAMES = {
@@ -69,8 +71,12 @@ KEYS = {
     "seed": "the same seed gives the same numbers",
     "confidence": "level of every interval",
     "floor": "smallest probability of the events behind the bound on ε",
-    "method": "how a verdict comes from runs",
+    "early": "whether sampling stops as soon as the claim is refuted",
     "sampler": "the user's mechanism",
+    "samples": "files of runs",
+    "label": "the column of labels",
+    "missing": "whether nan and None are outcomes",
+    "predictor": "the classifier that guesses x",
     "sequence": "file of the other samples",
     "bin_width": "width of the bins, in samples (none: chosen)",
     "max_steps": "longest run",
