@@ -129,7 +129,7 @@ def delta_grid(claimed: float) -> FloatArray:
     array
         Increasing.
     """
-    return np.unique(np.concatenate([[0.0, claimed], 0.97 * 1.3 ** -np.arange(52.0)]))
+    return np.unique(np.concatenate([[0.0, claimed], 0.02 * np.arange(1.0, 50.0), 0.02 * 1.3 ** -np.arange(1.0, 44.0)]))
 
 
 class Game:
