@@ -56,6 +56,16 @@ class Bin:
     sure: bool = False
     marked: tuple[float, float] = (0.0, 0.0)
 
+    @property
+    def middle(self) -> float:
+        """Halfway between its ends."""
+        return 0.5 * (self.lo + self.hi)
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether the ratio and its interval can be drawn."""
+        return math.isfinite(self.ratio) and not math.isnan(self.low)
+
 
 @dataclass(frozen=True)
 class Bins:

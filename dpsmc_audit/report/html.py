@@ -1,4 +1,4 @@
-"""Pages from templates: one self-contained file each, every value escaped, nothing fetched from anywhere."""
+"""Pages and drawings from templates: every value is escaped, and a page fetches nothing from anywhere."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpsmc_audit.report.scales import path, plain
+
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
-__all__ = ["REPORT", "greek", "render"]
+__all__ = ["REPORT", "draw", "greek", "render"]
 
 REPORT = "report.html"
 
@@ -29,11 +32,19 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters["greek"] = greek
+    environment.filters |= {"greek": greek, "path": path, "plain": plain}
     for name in ("report.css", "report.js"):  # the project's own, no templates: their braces are theirs
         text = (_TEMPLATES / name).read_text(encoding="utf-8")
         environment.globals[name.replace("report.", "")] = Markup(text)
     return environment
+
+
+@lru_cache(maxsize=1)
+def _drawings() -> Environment:
+    """As for pages, but numbers are pixels: hundredths are enough."""
+    return _environment().overlay(
+        finalize=lambda value: f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else value
+    )
 
 
 def greek(text: str) -> str:
@@ -73,3 +84,23 @@ def render(template: str, **context: Any) -> str:
         A page that stands alone.
     """
     return _environment().get_template(template).render(**context)
+
+
+def draw(template: str, **context: Any) -> Markup:
+    """Fill a template of a drawing.
+
+    Parameters
+    ----------
+    template : str
+        Name of the file.
+    **context
+        The values. Every one of them is escaped, and numbers are rounded to hundredths.
+
+    Returns
+    -------
+    Markup
+        An element of SVG.
+    """
+    from markupsafe import Markup
+
+    return Markup(_drawings().get_template(template).render(**context))

@@ -17,7 +17,7 @@ from dpsmc_audit.report.charts import both_sizes, histogram_chart, say_bin
 from dpsmc_audit.report.command import command_line, flat, without_folders
 from dpsmc_audit.report.html import REPORT, render
 from dpsmc_audit.report.profile_chart import Curve, delta_or_none, profile_chart, slider_data
-from dpsmc_audit.report.svg import brief_delta
+from dpsmc_audit.report.scales import brief_delta
 from dpsmc_audit.report.tables import decimals
 from dpsmc_audit.runs.files import RESULT, write_text
 from dpsmc_audit.runs.notes import warn

@@ -27,7 +27,7 @@ from dpsmc_audit.report.html import greek
 from dpsmc_audit.report.multiples import _x_scale
 from dpsmc_audit.report.page_audit import meaning, write_report
 from dpsmc_audit.report.page_sweep import summary, sweep_page
-from dpsmc_audit.report.svg import Frame
+from dpsmc_audit.report.scales import Frame
 from dpsmc_audit.report.terminal import as_table, colourful
 from dpsmc_audit.tasks.other_observers import OtherObservers
 from tests.app.test_cli import run

@@ -22,7 +22,7 @@ from dpsmc_audit.report.charts import say_bin
 from dpsmc_audit.report.multiples import panels
 from dpsmc_audit.report.page_sweep import sort_key
 from dpsmc_audit.report.profile_chart import Curve, slider_data
-from dpsmc_audit.report.svg import brief_delta
+from dpsmc_audit.report.scales import brief_delta
 from dpsmc_audit.report.tables import OBSERVERS, as_text, decimals
 from dpsmc_audit.setting import Adjacent, Setting
 from tests.support import reports
