@@ -15,7 +15,7 @@ from dpsmc_audit.evidence.intervals import check_confidence, percent
 from dpsmc_audit.evidence.profiles import Leakage, check_floor, epsilon_grid
 from dpsmc_audit.evidence.verdict import Finding, Verdict
 from dpsmc_audit.evidence.witness import Event
-from dpsmc_audit.observers.words import Words
+from dpsmc_audit.observers.sentence import Words
 from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.setting import Adjacent
 

@@ -24,7 +24,7 @@ from dpsmc_audit.evidence.intervals import check_confidence
 from dpsmc_audit.evidence.profiles import check_floor
 from dpsmc_audit.evidence.verdict import METHODS, Method
 from dpsmc_audit.observers.base import Audit, Claim
-from dpsmc_audit.observers.words import BlackBoxWords, Words
+from dpsmc_audit.observers.sentence import BlackBoxWords, Words
 from dpsmc_audit.runs.execution import AHEAD, accumulate
 from dpsmc_audit.sampling.plan import USUAL, Sampling
 from dpsmc_audit.sampling.runs import check_seed

@@ -15,7 +15,7 @@ from dpsmc_audit.observers.base import Audit
 from dpsmc_audit.observers.expected.verdicts import Histogram, log_ratio
 from dpsmc_audit.observers.informed.audit import OutcomeHistogram
 from dpsmc_audit.observers.marginal.audit import JointHistogram
-from dpsmc_audit.observers.words import brief
+from dpsmc_audit.observers.phrases import brief
 
 __all__ = ["Bin", "Bins", "bins_of", "ratio_limit"]
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dpsmc_audit.evidence.profiles import factor
-from dpsmc_audit.observers.words import brief
+from dpsmc_audit.observers.phrases import brief
 from dpsmc_audit.report.bins import Bin, Bins, ratio_limit
 from dpsmc_audit.report.html import draw
 from dpsmc_audit.report.scales import Frame, Scale, path, plain

@@ -6,6 +6,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpsmc_audit.evidence.intervals import percent
+from dpsmc_audit.observers.phrases import brief
 from dpsmc_audit.report.scales import path, plain
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"greek": greek, "path": path, "plain": plain}
+    environment.filters |= {"brief": brief, "greek": greek, "path": path, "percent": percent, "plain": plain}
     for name in ("report.css", "report.js"):  # the project's own, no templates: their braces are theirs
         text = (_TEMPLATES / name).read_text(encoding="utf-8")
         environment.globals[name.replace("report.", "")] = Markup(text)
@@ -53,7 +55,7 @@ def greek(text: str) -> str:
     Parameters
     ----------
     text : str
-        Prose of `dpsmc_audit.observers.words`.
+        Prose of `dpsmc_audit.observers.sentence`.
 
     Returns
     -------

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dpsmc_audit.observers.words import brief
+from dpsmc_audit.observers.phrases import brief
 from dpsmc_audit.report.html import draw
 from dpsmc_audit.report.scales import ROUNDING, Frame, Scale, brief_delta
 

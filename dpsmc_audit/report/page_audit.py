@@ -11,7 +11,7 @@ from dpsmc_audit.observers.base import Audit, PairAudit
 from dpsmc_audit.observers.black_box import BlackBoxAudit
 from dpsmc_audit.observers.expected.audit import ExpectedAudit
 from dpsmc_audit.observers.informed.audit import InformedAudit
-from dpsmc_audit.observers.words import brief
+from dpsmc_audit.observers.phrases import brief
 from dpsmc_audit.report.bins import Bins, bins_of
 from dpsmc_audit.report.charts import both_sizes, histogram_chart, say_bin
 from dpsmc_audit.report.command import command_line, flat, without_folders
@@ -156,7 +156,7 @@ def audit_page(
         audit=audit,
         words=words,
         meaning=meaning(audit, parameters.get("relation")),
-        scope=[] if pair is None else [_scope(pair, parameters)],
+        p_phi=parameters.get("p_phi"),
         warnings=list(notes),
         histogram=_histogram(bins_of(audit), audit),
         profile=None if pair is None else _profile(pair, others),
@@ -193,11 +193,6 @@ def meaning(audit: Audit, relation: str | None) -> str:
     they, s = ("they", "") if len(audit.pair.entries) > 1 else ("it", "s")
     verb = f"violate{s}" if relation in ("lt", "le") else "satisfies" if s else "satisfy"
     return f"x = 1 means that {they} {verb} the specification, x = 0 the opposite"
-
-
-def _scope(audit: PairAudit, parameters: Row) -> str:
-    where = f"p_phi = {parameters.get('p_phi')}, mechanism {parameters.get('mechanism')}"
-    return f"All of this is for {where}, and a change of {audit.words.changed}; other settings need their own audit."
 
 
 def _histogram(bins: Bins | None, audit: Audit) -> Row | None:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dpsmc_audit.evidence.profiles import Profile
-from dpsmc_audit.observers.words import brief
+from dpsmc_audit.observers.phrases import brief
 from dpsmc_audit.report.html import draw
 from dpsmc_audit.report.scales import ROUNDING, Frame, Scale, brief_delta, path
 

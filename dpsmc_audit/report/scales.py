@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dpsmc_audit.observers.words import brief
+from dpsmc_audit.observers.phrases import brief
 
 __all__ = ["ROUNDING", "Frame", "Scale", "brief_delta", "path", "plain", "round_ticks"]
 

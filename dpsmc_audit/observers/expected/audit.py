@@ -30,6 +30,7 @@ from dpsmc_audit.observers.expected.law import (
     output_sensitivity,
 )
 from dpsmc_audit.observers.expected.picture import BATCH, Picture, bytes_needed, outside_by_chance
+from dpsmc_audit.observers.expected.sentence import ExpectedWords
 from dpsmc_audit.observers.expected.verdicts import (
     Histogram,
     average_range,
@@ -37,7 +38,7 @@ from dpsmc_audit.observers.expected.verdicts import (
     exact_verdict,
     support_gap_evidence,
 )
-from dpsmc_audit.observers.words import ExpectedWords, Words
+from dpsmc_audit.observers.sentence import Words
 from dpsmc_audit.runs.memory import require_room
 from dpsmc_audit.sampling.pairs import draw_excess, pair_sums
 from dpsmc_audit.sampling.plan import Sampling

@@ -29,7 +29,8 @@ from dpsmc_audit.observers.marginal.law import (
     marginal_law,
     smoothed_law,
 )
-from dpsmc_audit.observers.words import MarginalWords, Words
+from dpsmc_audit.observers.marginal.sentence import MarginalWords
+from dpsmc_audit.observers.sentence import Words
 from dpsmc_audit.runs.memory import NoRoomError
 from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.setting import Adjacent
