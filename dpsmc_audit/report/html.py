@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpsmc_audit.evidence.intervals import percent
 from dpsmc_audit.observers.phrases import brief
-from dpsmc_audit.report.scales import path, plain
+from dpsmc_audit.report.scales import brief_delta, path, plain
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -34,7 +34,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"brief": brief, "greek": greek, "path": path, "percent": percent, "plain": plain}
+    environment.filters |= {"brief": brief, "brief_delta": brief_delta, "percent": percent, "greek": greek}
+    environment.filters |= {"path": path, "plain": plain}
     for name in ("report.css", "report.js"):  # the project's own, no templates: their braces are theirs
         text = (_TEMPLATES / name).read_text(encoding="utf-8")
         environment.globals[name.replace("report.", "")] = Markup(text)

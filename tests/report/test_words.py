@@ -157,10 +157,10 @@ def test_verdicts_speak_of_log_ratios(tmp_path: Path) -> None:
     """A claim of epsilon is about the log ratio of a bin or an outcome."""
     mechanism = private(Laplace, reports.TEST, reports.EPSILON)
     held = reports.expected(tmp_path / "expected", mechanism=mechanism, bin_width=100)
-    assert "Every bin&#39;s log ratio is within the claimed epsilon = 0.1" in render(
+    assert "Every bin's log ratio is within the claimed epsilon = 0.1" in render(
         "guarantee.html", audit=held.audit
     ).replace("&#39;", "'")
     held = reports.informed(tmp_path / "informed", np.ones(3000, int), NoNoise(), entry=3000)
-    assert "Every outcome&#39;s log ratio is within the claimed epsilon = 0.1" in render(
+    assert "Every outcome's log ratio is within the claimed epsilon = 0.1" in render(
         "guarantee.html", audit=held.audit
     ).replace("&#39;", "'")
