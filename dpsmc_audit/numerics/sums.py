@@ -8,12 +8,14 @@ replace them.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsmc_audit.numerics.jit import kernel
 
-__all__ = ["convolution", "dot", "tilted"]
+__all__ = ["convolution", "dot", "tilted", "total"]
 
 
 @kernel
@@ -88,3 +90,22 @@ def convolution(a, b):
         for j in range(b.size):
             into[j] += factor * b[j]
     return out
+
+
+def total(rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Add arrays of different lengths. The shorter ones are continued by 0.
+
+    Parameters
+    ----------
+    rows : sequence of array
+        The arrays, at least one.
+
+    Returns
+    -------
+    array
+        The sum, as long as the longest array.
+    """
+    total = np.zeros(max(row.size for row in rows))
+    for row in rows:
+        total[: row.size] += row
+    return total
