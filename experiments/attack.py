@@ -45,7 +45,8 @@ from dpsmc_audit.observers.marginal.law import NAMES, SIDES, MarginalLaw, margin
 from dpsmc_audit.report.figures import save
 from dpsmc_audit.report.style import DARK_BLUE, RED, new_figure, tidy
 from dpsmc_audit.sampling.plan import Sampling
-from dpsmc_audit.sampling.runs import Runs, derived, draw_runs
+from dpsmc_audit.sampling.runs import Runs, draw_runs
+from dpsmc_audit.sampling.streams import derived
 from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.tasks.paper import P_PHI, P

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from dpsmc_audit.errors import require
 from dpsmc_audit.models.powertrain_kernel import SIGNALS, TICK, Controller, Grid, simulate
 from dpsmc_audit.models.powertrain_tables import DELAY, DRY, KAPPA, TAU, WET, pieces
-from dpsmc_audit.sampling.runs import _uniforms, check_seed, derived
+from dpsmc_audit.sampling.streams import Purpose, check_seed, derived, uniforms
 from dpsmc_audit.stl.traces import Traces
 
 __all__ = ["SETTINGS", "SIGNALS", "Inputs", "Powertrain", "Variant"]
@@ -37,8 +37,6 @@ Floats = NDArray[np.float64]
 Variant = Literal["benchmark", "closed_loop"]
 
 TOLERANCES = ("maf", "injector", "air_fuel", "kappa", "tau")
-SPEED = 16
-"""Purpose of the random stream of the speed. The streams of the tolerances follow in their order."""
 
 CONTROLLERS = {
     "benchmark": Controller(True, False, 0.04, 0.14, 0.13, 1.66, 0.982, 0.982),
@@ -257,18 +255,12 @@ class Powertrain:
         require(first >= 0, f"the first trace must not be negative, got {first}")
         require(count >= 1, f"count must be at least 1, got {count}")
 
-        def uniform(purpose: int) -> Floats:
-            uniforms = np.empty(count)
-            _uniforms(derived(seed, purpose), first, uniforms)
-            return uniforms + 2.0**-54  # the middle of a cell of the generator, so never 0
+        def uniform(name: str) -> Floats:
+            drawn = uniforms(derived(seed, Purpose[name.upper()]), first, count)
+            return drawn + 2.0**-54  # the middle of a cell of the generator, so never 0
 
-        return Inputs(
-            self.speed_quantile(uniform(SPEED)),
-            *(
-                1.0 + getattr(self, name) * (2.0 * uniform(purpose) - 1.0)
-                for purpose, name in enumerate(TOLERANCES, start=SPEED + 1)
-            ),
-        )
+        tolerances = (1.0 + getattr(self, name) * (2.0 * uniform(name) - 1.0) for name in TOLERANCES)
+        return Inputs(self.speed_quantile(uniform("speed")), *tolerances)
 
     def speed_quantile(self, level: Floats) -> Floats:
         """Compute quantiles of the engine speed, saturation included.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
@@ -160,13 +161,10 @@ class Bernoulli:
         Batch
             The next samples, without traces.
         """
-        from dpsmc_audit.sampling.runs import _uniforms  # the child of a release on recorded data needs no Numba
+        from dpsmc_audit.sampling.streams import uniforms  # the child of a release on recorded data needs no Numba
 
-        uniforms, first = np.empty(BATCH), 0
-        while True:
-            _uniforms(np.uint64(seed), first, uniforms)
-            first += BATCH
-            yield Batch(uniforms < self.p_phi)
+        for first in itertools.count(0, BATCH):
+            yield Batch(uniforms(seed, first, BATCH) < self.p_phi)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.numerics.jit import kernel
 
-__all__ = ["convolution", "dot", "tilted", "total"]
+__all__ = ["convolution", "dot", "sum_of_squares", "tilted", "total"]
 
 
 @kernel
@@ -109,3 +109,27 @@ def total(rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     for row in rows:
         total[: row.size] += row
     return total
+
+
+def sum_of_squares(values: NDArray[np.int64]) -> int:
+    """Sum up the squares of integers without overflow.
+
+    The integers are cut into halves of 20 bits, so that no sum overflows.
+
+    Parameters
+    ----------
+    values : ndarray of int64
+        Up to 2^20 integers below 2^41.
+
+    Returns
+    -------
+    int
+        The sum, exactly.
+
+    Examples
+    --------
+    >>> sum_of_squares(np.array([2**40, -3])) == 2**80 + 9
+    True
+    """
+    high, low = values >> 20, values & 0xFFFFF
+    return (int(high @ high) << 40) + (int(high @ low) << 21) + int(low @ low)

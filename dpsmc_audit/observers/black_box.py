@@ -27,7 +27,7 @@ from dpsmc_audit.observers.base import Audit, Claim
 from dpsmc_audit.observers.sentence import BlackBoxWords, Words
 from dpsmc_audit.runs.execution import AHEAD, accumulate
 from dpsmc_audit.sampling.plan import USUAL, Sampling
-from dpsmc_audit.sampling.runs import check_seed
+from dpsmc_audit.sampling.streams import check_seed
 from dpsmc_audit.targets import said
 
 if TYPE_CHECKING:

@@ -12,20 +12,12 @@ import numpy as np
 from dpsmc_audit.evidence.intervals import Interval, check_confidence, clopper_pearson, mean_interval
 from dpsmc_audit.exact.averages import WorstErrors, exact_error, exact_mean, worst_errors
 from dpsmc_audit.exact.fixed import Exact
+from dpsmc_audit.numerics.sums import sum_of_squares
 from dpsmc_audit.runs.checkpoints import Saved
 from dpsmc_audit.runs.execution import accumulate, cut
+from dpsmc_audit.sampling.kernels import ALT, NULL, UNFINISHED
 from dpsmc_audit.sampling.plan import USUAL, Sampling
-from dpsmc_audit.sampling.runs import (
-    ALT,
-    NULL,
-    UNFINISHED,
-    Kernel,
-    Runs,
-    block_size_for,
-    check_runs,
-    draw_block,
-    sum_of_squares,
-)
+from dpsmc_audit.sampling.runs import Kernel, Runs, block_size_for, check_runs, draw_block
 from dpsmc_audit.setting import Setting
 
 __all__ = ["MAX_STEPS", "Characteristics", "Simulation", "Tally", "Total", "exact_characteristics", "simulate"]

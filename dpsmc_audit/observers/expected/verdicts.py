@@ -15,12 +15,12 @@ from dpsmc_audit.evidence.intervals import student_quantile
 from dpsmc_audit.evidence.profiles import factor
 from dpsmc_audit.evidence.verdict import Finding, Verdict
 from dpsmc_audit.evidence.witness import Event, Outcomes, Ranges, Share, SmallestNoise
+from dpsmc_audit.numerics.sums import sum_of_squares
 from dpsmc_audit.numerics.ties import CLOSE, best_of
 from dpsmc_audit.observers.expected.law import ExpectedLaw
 from dpsmc_audit.runs.execution import accumulate, cut
 from dpsmc_audit.sampling.pairs import pair_times, pairs_in_a_block
 from dpsmc_audit.sampling.plan import Sampling
-from dpsmc_audit.sampling.runs import sum_of_squares
 from dpsmc_audit.setting import Adjacent
 
 if TYPE_CHECKING:

@@ -26,8 +26,10 @@ from dpsmc_audit.exact.laws import exact_law
 from dpsmc_audit.exact.strata import LONGEST
 from dpsmc_audit.observers.informed.law import draw_pair, samples_to_the_end
 from dpsmc_audit.runs.execution import AHEAD, accumulate, cut
+from dpsmc_audit.sampling.kernels import ALT, NULL, UNFINISHED
 from dpsmc_audit.sampling.plan import USUAL, Sampling
-from dpsmc_audit.sampling.runs import ALT, NULL, UNFINISHED, block_size_for, check_runs, derived, draw_block
+from dpsmc_audit.sampling.runs import block_size_for, check_runs, draw_block
+from dpsmc_audit.sampling.streams import Purpose, derived
 from dpsmc_audit.setting import Adjacent, Setting
 
 if TYPE_CHECKING:
@@ -43,8 +45,6 @@ NAMES = {NULL: "H_null", ALT: "H_alt", UNFINISHED: "undecided"}
 _PLACE = np.array([1, 0, 2])
 """The side's row for decision 0 (H_alt), 1 (H_null) and -1 (undecided)."""
 
-_ONE, _ZERO = 5, 6
-"""Purposes of the random streams of the two members: they are independent."""
 
 _LONGEST = 1 << 22
 """Termination times above this are counted together."""
@@ -208,7 +208,7 @@ def _block(pair: Adjacent, sampling: Sampling, as_codes: bool, first: int, count
             entries=pair.entries,
             bit=bit,
         )
-        for bit, stream in ((1, _ONE), (0, _ZERO))
+        for bit, stream in ((1, Purpose.ONE), (0, Purpose.ZERO))
     )
     drawn = Outcomes(outcome_code(one.tau, one.decision), outcome_code(zero.tau, zero.decision))
     return drawn if as_codes else counted(first, drawn)
