@@ -41,7 +41,15 @@ NOTIONS = ("expected", "marginal", "informed", "python")
 
 @dataclass
 class Named:
-    """A task or an observer: its name, or with the name python the user's own code as package.module:name."""
+    """A task or an observer: its name, or with the name python the user's own code as package.module:name.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    target : str, optional
+        The user's own code.
+    """
 
     name: str = ""
     target: str | None = None
@@ -66,7 +74,19 @@ class Named:
 
 @dataclass
 class Noise:
-    """The law of L. `distribution` and `arguments` are for mechanism=law, `target` is for mechanism=python."""
+    """The law of L. `distribution` and `arguments` are for mechanism=law, `target` is for mechanism=python.
+
+    Parameters
+    ----------
+    name : str
+        The mechanism.
+    distribution : str, optional
+        The name of a law in ``scipy.stats``.
+    arguments : dict, optional
+        Its numbers by name.
+    target : str, optional
+        The user's own code.
+    """
 
     name: str = ""
     distribution: str | None = None
@@ -92,7 +112,15 @@ class Noise:
 
 @dataclass
 class Engine:
-    """How numbers are made."""
+    """How numbers are made.
+
+    Parameters
+    ----------
+    name : str
+        ``monte_carlo`` or ``exact``.
+    kernel : str
+        How samples are drawn: ``jumps`` or ``steps``.
+    """
 
     name: str = "monte_carlo"
     kernel: str = "jumps"
@@ -100,7 +128,21 @@ class Engine:
 
 @dataclass
 class BackendKeys:
-    """Where numbers are made. No key of this group changes a result."""
+    """Where numbers are made. No key of this group changes a result.
+
+    Parameters
+    ----------
+    name : str
+        The backend.
+    workers : int, optional
+        Threads or processes; by default one per available core.
+    address : str, optional
+        The scheduler of Dask.
+    block_size : int, optional
+        Runs or pairs in a block; by default some hundredths of a second of work.
+    checkpoint : float, optional
+        Seconds between two checkpoints; None for none.
+    """
 
     name: str = "threads"
     workers: int | None = None
@@ -125,7 +167,43 @@ class BackendKeys:
 
 @dataclass
 class Config:
-    """All keys of the command line, with their types and defaults. `read` makes a checked one."""
+    """All keys of the command line, with their types and defaults. `read` makes a checked one.
+
+    Parameters
+    ----------
+    p, p_phi, delta, alpha, alpha_fp, alpha_fn : float
+        The test and the system. `p_phi` is None if a model has it, and a level of one error is None if it is `alpha`.
+    epsilon, claimed_delta : float
+        The privacy claim.
+    entry : int or list of int
+        The changed samples.
+    runs, pairs, draws : int
+        How much is sampled.
+    bin_width : int, optional
+        The width of bins in samples; None chooses one.
+    seed, max_steps : int
+        How runs are drawn.
+    confidence, floor : float
+        The level of intervals, and the smallest probability of an event behind a bound on epsilon.
+    epsilons : list of float, optional
+        Where the privacy profile is computed.
+    sequence : str, optional
+        A file of the other samples.
+    method : str
+        How a verdict comes from runs.
+    sampler : str, optional
+        The user's mechanism.
+    formula, formula_file : str, optional
+        The specification, or its file.
+    relation : str
+        Which side of `p` is asked for.
+    insecure : bool
+        Whether a release may have a seed.
+    study : str, optional
+        The name of a sweep.
+    task, mechanism, notion, model, engine, backend
+        The groups.
+    """
 
     p: float = 0.73
     p_phi: float | None = None

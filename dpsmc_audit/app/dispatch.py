@@ -118,7 +118,15 @@ def _sampling(config: Config, execution: Execution) -> Sampling:
 
 @dataclass(frozen=True, eq=False)
 class Price:
-    """What a mechanism costs: mean samples at p_phi, and both errors where the hypotheses begin."""
+    """What a mechanism costs: mean samples at p_phi, and both errors where the hypotheses begin.
+
+    Parameters
+    ----------
+    samples : Exact
+        Mean samples.
+    worst : WorstErrors
+        Both errors.
+    """
 
     samples: Exact
     worst: WorstErrors

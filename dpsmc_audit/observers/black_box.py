@@ -54,7 +54,13 @@ class Sampler(Protocol):
 
 
 class SamplerError(ParameterError):
-    """A sampler failed, or what it returned is no sample. `partial` is the audit of the runs before, if any."""
+    """A sampler failed, or what it returned is no sample. `partial` is the audit of the runs before, if any.
+
+    Parameters
+    ----------
+    message : str
+        What went wrong.
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -63,7 +69,15 @@ class SamplerError(ParameterError):
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """How often each outcome was seen in both members, in the order of tau."""
+    """How often each outcome was seen in both members, in the order of tau.
+
+    Parameters
+    ----------
+    tau, decision : ndarray
+        The outcomes.
+    runs_1, runs_0 : ndarray
+        How many runs of each member had them.
+    """
 
     tau: IntArray
     decision: IntArray
@@ -97,6 +111,8 @@ class BlackBoxAudit(Audit):
 
     Parameters
     ----------
+    histogram : Histogram
+        How often each outcome was seen.
     name : str
         Of the sampler.
     method : {"split", "union", "anytime"}

@@ -23,7 +23,19 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class OutcomeTable:
-    """Probabilities of every outcome for both members, and the check of their ratio."""
+    """Probabilities of every outcome for both members, and the check of their ratio.
+
+    Parameters
+    ----------
+    outcome : ndarray
+        The numbers of the outcomes.
+    p1, p0 : ndarray
+        Their probabilities.
+    log_ratio : ndarray
+        ``ln(p1 / p0)``.
+    outside : ndarray
+        Whether it is surely beyond the claim.
+    """
 
     outcome: NDArray[np.int64]
     p1: FloatArray

@@ -95,7 +95,18 @@ def could_have_shown(could: Detectable) -> str:
 
 
 def factors(claimed: float, found: float) -> tuple[str, str]:
-    """Write e^claimed and, rounded down, e^found, with as many digits as it takes to distinguish them."""
+    """Write e^claimed and, rounded down, e^found, with as many digits as it takes to distinguish them.
+
+    Parameters
+    ----------
+    claimed, found : float
+        Two values of epsilon.
+
+    Returns
+    -------
+    tuple of str
+        Both factors. The second one never exceeds the true one.
+    """
     texts = ("", "")
     for digits in range(3, 9):
         allowed = brief(math.exp(claimed), digits) if claimed < 14 else "a million and more"

@@ -39,6 +39,16 @@ def jump_tables(p_phi: float) -> tuple[NDArray[np.uint64], NDArray[np.uint16], N
     """Alias tables of Binomial(2^e, p_phi), e = 0, 1, ..., and the largest e for each number of steps in reach.
 
     The table of e has 2^(e+1) columns and starts at position 2^(e+1), so a column is the top e + 1 bits of a word.
+
+    Parameters
+    ----------
+    p_phi : float
+        The probability that a sample holds.
+
+    Returns
+    -------
+    cut, alias, log2 : ndarray
+        The tables, and the largest e by the number of steps.
     """
     size = 2 ** (JUMP_SIZES + 1)
     cut, alias = np.zeros(size, np.uint64), np.zeros(size, np.uint16)

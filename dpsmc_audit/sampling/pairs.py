@@ -73,10 +73,20 @@ def draw_excess(mechanism: Mechanism, draws: int, seed: int, first: int = 0) -> 
 
 @dataclass(frozen=True, eq=False)
 class PairSums:
-    """Sums of tau over groups of pairs: ``sums[group, member, j]`` for the j-th smallest L; member 0 has x_n = 1.
+    """Sums of tau over groups of pairs.
 
-    `unfinished` counts (sequence, L) that reached the cap; they entered the sums with the cap. `steps` samples were
-    drawn.
+    Parameters
+    ----------
+    excess : ndarray
+        The values of L in increasing order.
+    sums : ndarray
+        ``sums[group, member, j]`` for the j-th smallest L; member 0 has x_n = 1.
+    sizes : ndarray
+        Pairs in each group.
+    unfinished : int
+        How many (sequence, L) reached the cap; they entered the sums with the cap.
+    steps : int
+        Samples drawn.
     """
 
     excess: FloatArray

@@ -29,7 +29,19 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """Times, excess and decision (1: H_null, 0: H_alt) of the records of a walk, and how many samples were seen."""
+    """The records of a walk.
+
+    Parameters
+    ----------
+    times : ndarray
+        After how many samples each record was set.
+    excess : ndarray
+        The records.
+    decision : ndarray
+        1 (H_null) or 0 (H_alt).
+    samples : int
+        How many samples were seen.
+    """
 
     times: IntArray
     excess: FloatArray

@@ -30,7 +30,15 @@ SEQUENCES = 20
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A privacy profile, and what it is of."""
+    """A privacy profile, and what it is of.
+
+    Parameters
+    ----------
+    profile : Profile
+        The privacy profile.
+    about : str
+        What it is of.
+    """
 
     profile: Profile
     about: str
@@ -38,7 +46,15 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class OtherObservers:
-    """The curves of the other observers by name; for those left out, the reason."""
+    """The curves of the other observers by name; for those left out, the reason.
+
+    Parameters
+    ----------
+    curves : dict
+        The curves by observer.
+    left_out : dict
+        The reasons by observer.
+    """
 
     curves: dict[str, Curve] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)

@@ -20,7 +20,15 @@ ROUNDING = 5.0
 
 @dataclass(frozen=True)
 class PaperRow:
-    """A row of Table 1: mean samples and time per run in seconds, each with its 99 % half-width."""
+    """A row of Table 1: mean samples and time per run in seconds, each with its 99 % half-width.
+
+    Parameters
+    ----------
+    samples, samples_halfwidth : float
+        Mean samples.
+    seconds, seconds_halfwidth : float
+        Time per run.
+    """
 
     samples: float
     samples_halfwidth: float

@@ -27,7 +27,15 @@ MAX_STEPS = 10_000_000
 
 @dataclass(frozen=True)
 class Tally:
-    """Integer sums over runs. They do not depend on the order of the blocks."""
+    """Integer sums over runs. They do not depend on the order of the blocks.
+
+    Parameters
+    ----------
+    runs, null, alt, unfinished : int
+        How many runs there were, returned H_null, returned H_alt, and stopped at the cap.
+    samples, squares : int
+        The sums of tau and of its squares.
+    """
 
     runs: int = 0
     null: int = 0
@@ -95,7 +103,17 @@ class Total:
 
 @dataclass(frozen=True)
 class Characteristics:
-    """Exact mean and error probability at p_phi, and the worst errors over both hypotheses; for runs without a cap."""
+    """Exact values of runs without a cap.
+
+    Parameters
+    ----------
+    samples : Exact
+        Mean samples at p_phi.
+    error : Exact
+        The error probability at p_phi.
+    worst : WorstErrors
+        The worst errors over both hypotheses.
+    """
 
     samples: Exact
     error: Exact
@@ -119,6 +137,19 @@ class Simulation:
 
     `samples` counts what was drawn: a run stopped at the cap counts with all its samples and as `unfinished`,
     never as a decision.
+
+    Parameters
+    ----------
+    setting : Setting
+        The test with its noise, and the system.
+    tally : Tally
+        The sums over the runs.
+    confidence : float
+        The level of the intervals.
+    exact : Characteristics
+        The exact values.
+    seconds : float
+        How long the runs took.
     """
 
     setting: Setting

@@ -55,6 +55,10 @@ class ExpectedAudit(PairAudit):
 
     Parameters
     ----------
+    histogram : Histogram
+        Bins of averages.
+    exact : Finding
+        What the exact laws say.
     given_pairs : Finding, optional
         The finding on the averages over the drawn pairs of sequences, instead of all sequences.
     gap : SupportGap

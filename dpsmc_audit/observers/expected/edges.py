@@ -47,8 +47,14 @@ _BEYOND = 40.0
 class Reached:
     """The L at which an average reaches each edge, enclosed from both sides.
 
-    Up to `low` the average is surely below the edge, beyond `high` it surely is not. `at` is used as the L. `known`
-    says where `at` is that L but for rounding: two edges with one such L are reached together.
+    Parameters
+    ----------
+    low, high : ndarray
+        Up to `low` the average is surely below the edge, beyond `high` it surely is not.
+    at : ndarray
+        The L that is used.
+    known : ndarray
+        Where `at` is that L but for rounding: two edges with one such L are reached together.
     """
 
     low: FloatArray
@@ -59,9 +65,14 @@ class Reached:
 
 @dataclass(frozen=True, eq=False)
 class Tails:
-    """``P(g_x(L) >= edge)`` for each edge, between `low` and `high`. Results show `value`.
+    """``P(g_x(L) >= edge)`` for each edge.
 
-    Edges with the same `step` are reached together; nan where that is not known.
+    Parameters
+    ----------
+    low, value, high : ndarray
+        The probability, and what it surely lies between. Results show `value`.
+    step : ndarray
+        Edges with the same `step` are reached together; nan where that is not known.
     """
 
     low: FloatArray

@@ -49,11 +49,20 @@ MOST_BINS = 50_000
 
 @dataclass(frozen=True)
 class SupportGap:
-    """Averages that one member reaches and the other never: from `start` to `end`, with this probability.
+    """Averages that one member reaches and the other never.
 
-    `integer`, where there is one, is the largest with ``start < integer <= end``: the average of one member falls below
-    it with probability `below` (less its numerical error), that of the other never. The definition's events are sets of
-    integers, so this is one of them whatever the width of the bins.
+    The definition's events are sets of integers, so `integer` makes one of them whatever the width of the bins.
+
+    Parameters
+    ----------
+    start, end : float
+        Where the averages lie.
+    mass : float
+        Their probability.
+    integer : int, optional
+        The largest with ``start < integer <= end``: the average of one member falls below it, that of the other never.
+    below : float
+        The probability of that, less its numerical error.
     """
 
     start: float
@@ -65,14 +74,30 @@ class SupportGap:
 
 @dataclass(frozen=True, eq=False)
 class ExpectedLaw:
-    """Laws of ``g_x(L)`` at the edges of bins: of `one`, ``P(g_1(L) >= edges[i])``, of `zero` for x_n = 0.
+    """Laws of ``g_x(L)`` at the edges of bins.
 
     Each tail is enclosed. The ends are bounds, but for the `grid`, where they are an estimate. An average that comes
     within its numerical error of an edge may be on it or below: `tail_1` and `tail_0` count it as on the edge, the ends
     allow for both.
 
-    `start_1`, `start_0` are g_x at the smallest L. `shifted` tells in which bins the L of the two members are the same
-    but for a shift by `step`, exactly; `scale` is that of two-sided exponential noise (0 for other laws).
+    Parameters
+    ----------
+    edges : ndarray
+        Where bins begin.
+    one, zero : Tails
+        ``P(g_x(L) >= edges[i])`` for x_n = 1 and for x_n = 0.
+    start_1, start_0 : Exact
+        g_x at the smallest L.
+    gap : SupportGap
+        Averages that one member alone reaches.
+    method : str
+        How the tails were computed.
+    shifted : ndarray
+        In which bins the L of the two members are the same but for a shift by `step`, exactly.
+    step : float
+        That shift.
+    scale : float
+        Of two-sided exponential noise; 0 for other laws.
     """
 
     edges: FloatArray

@@ -66,6 +66,13 @@ class Picture:
 
     A replicate draws both the groups of pairs and the draws of L anew (these within their batch), so that its
     percentiles reflect the finite number of both. Bins are [0, width), [width, 2 width), ...
+
+    Parameters
+    ----------
+    width : int
+        Of the bins.
+    seed : int
+        Of the bootstrap.
     """
 
     def __init__(self, width: int, seed: int) -> None:

@@ -47,7 +47,21 @@ CANDIDATES = 17
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """Probabilities of the average termination time in bins ``[lo, hi)`` and the check of their ratio."""
+    """Probabilities of the average termination time in bins ``[lo, hi)`` and the check of their ratio.
+
+    Parameters
+    ----------
+    lo, hi : ndarray
+        The bins.
+    p1, p0 : ndarray
+        Their probabilities with x = 1 and with x = 0.
+    log_ratio, log_ratio_low, log_ratio_high : ndarray
+        ``ln(p1 / p0)`` with its interval.
+    exact_log_ratio : ndarray
+        Its exact value.
+    outside : ndarray
+        Whether it is beyond the claim.
+    """
 
     lo: FloatArray
     hi: FloatArray

@@ -38,7 +38,19 @@ _DECISIONS = np.array(["H_alt", "H_null", "running"])
 
 @dataclass(frozen=True, eq=False)
 class OutcomeHistogram:
-    """P_L(tau, decision) of one sequence with its entries 1 (`p1`) and 0 (`p0`): exact, outcome by outcome."""
+    """P_L(tau, decision) of one sequence with its entries 1 (`p1`) and 0 (`p0`): exact, outcome by outcome.
+
+    Parameters
+    ----------
+    tau, decision : ndarray
+        The outcomes.
+    p1, p0 : ndarray
+        Their probabilities.
+    log_ratio : ndarray
+        ``ln(p1 / p0)``.
+    outside : ndarray
+        Whether it is surely beyond the claim.
+    """
 
     tau: NDArray[np.int64]
     decision: NDArray[np.str_]
@@ -74,9 +86,10 @@ class InformedAudit(PairAudit):
 
     Parameters
     ----------
+    histogram : OutcomeHistogram
+        The outcomes of the law.
     law : InformedLaw
-        Of the given sequence, or of the drawn one whose members are easiest to distinguish; the histogram is of
-        the same.
+        Of the given sequence, or of the drawn one whose members are easiest to distinguish.
     shown, worst : str
         Which sequence the histogram is of, and which one the verdict is on.
     averages : InformedAverage, optional

@@ -69,10 +69,20 @@ _CAPPED = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class InformedLaw:
-    """Probabilities of every outcome (tau, decision) of two adjacent sequences: `p1` with ones at the entries, `p0`.
+    """Probabilities of every outcome (tau, decision) of two adjacent sequences.
 
-    `decision` is 1 (H_null), 0 (H_alt) or -1: still running after `tau` samples, the last that were read.
-    Outcomes that neither sequence can have are left out. `samples` were read in each sequence.
+    Outcomes that neither sequence can have are left out.
+
+    Parameters
+    ----------
+    tau : ndarray
+        Samples drawn.
+    decision : ndarray
+        1 (H_null), 0 (H_alt) or -1: still running after `tau` samples, the last that were read.
+    p1, p0 : ndarray
+        The probabilities with ones and with zeros at the entries.
+    samples : int
+        How many were read in each sequence.
     """
 
     tau: IntArray
@@ -330,8 +340,26 @@ def draw_pair(pair: Adjacent, path: int, sampling: Sampling = USUAL) -> Informed
 class InformedAverage:
     """What the informed observer learns on average over random sequences, and at most among those drawn.
 
-    Each interval holds by itself with the stated confidence. `profile` averages the delta of the sequences, and
-    `capped` counts those that ran on after the last sample with a probability above 1e-9.
+    Each interval holds by itself with the stated confidence.
+
+    Parameters
+    ----------
+    sequences : int
+        How many were drawn.
+    reveal_1, reveal_0 : BoundedMean
+        The probability that the entries are given away with certainty, where they are ones and where they are zeros.
+    total_variation : BoundedMean
+        By how much better than by guessing the members can be distinguished.
+    profile : Profile
+        The delta, averaged over the sequences.
+    worst_path : int
+        The number of the sequence on which the members are easiest to distinguish.
+    worst : InformedLaw
+        The law of that sequence.
+    capped : int
+        Sequences that ran on after the last sample with a probability above 1e-9.
+    steps : int
+        Samples drawn.
     """
 
     sequences: int

@@ -20,10 +20,18 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Ends:
-    """Lower and upper ends of the probability of every outcome, for ones at the entries and for zeros.
+    """Lower and upper ends of the probability of every outcome.
 
-    `shown` are those that an `InformedLaw` lists, the others have hardly more probability than rounding makes;
-    `running` is the one of runs that have not ended.
+    Parameters
+    ----------
+    low_1, high_1 : ndarray
+        What the probabilities with ones at the entries surely lie between.
+    low_0, high_0 : ndarray
+        The same for zeros.
+    shown : ndarray
+        Those that an `InformedLaw` lists; the others have hardly more probability than rounding makes.
+    running : ndarray
+        The one of runs that have not ended.
     """
 
     low_1: FloatArray

@@ -52,9 +52,18 @@ _LONGEST = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class MarginalLaw:
-    """``p1[side][k - 1] = P(tau = k, side | x_n = 1)`` for the sides H_null, H_alt and undecided; `p0` for x_n = 0.
+    """The laws of (tau, side) of both members.
 
-    `error` is the numerical error of a tail, `scatter` that of the law as a whole (the sum over all outcomes).
+    Parameters
+    ----------
+    p1, p0 : ndarray
+        ``p1[side][k - 1] = P(tau = k, side | x_n = 1)`` for the sides H_null, H_alt and undecided; `p0` for x_n = 0.
+    error : float
+        The numerical error of a tail.
+    scatter : float
+        The numerical error of the law as a whole (the sum over all outcomes).
+    method : str
+        How it was computed.
     """
 
     p1: FloatArray
@@ -165,7 +174,15 @@ def _padded(law: TerminationLaw, size: int) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """Outcomes of runs of both members, counted by part (`evidence.bounds`); member 0 has x_n = 1."""
+    """Outcomes of runs of both members, counted by part (`evidence.bounds`); member 0 has x_n = 1.
+
+    Parameters
+    ----------
+    parts : Parts
+        The counts.
+    runs : int
+        Runs of each member.
+    """
 
     parts: Parts
     runs: int
@@ -279,6 +296,15 @@ class SmoothedLaw:
     """Rao-Blackwell's estimates of P(bin, side), ``[member, side, bin]``, each with an interval for a bounded mean.
 
     Intervals are nan where there are too many bins for them.
+
+    Parameters
+    ----------
+    mean : ndarray
+        The estimates.
+    low, high : ndarray
+        The ends of the intervals.
+    steps : int
+        Samples drawn.
     """
 
     mean: FloatArray
