@@ -14,14 +14,14 @@ from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpsmc_audit.errors import require
+from dpsmc_audit.numerics.arrays import FloatArray
 from dpsmc_audit.sprt import Sprt
 
 __all__ = ["Exponential", "Laplace", "Law", "Mechanism", "NoNoise", "Truncated"]
 
-FloatArray = NDArray[np.float64]
 Atoms = tuple[tuple[float, float], ...]
 
 

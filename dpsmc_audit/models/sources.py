@@ -7,18 +7,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpsmc_audit.errors import ParameterError, check_probability
+from dpsmc_audit.numerics.arrays import BoolArray
 from dpsmc_audit.stl.traces import Traces
 
 if TYPE_CHECKING:
     from dpsmc_audit.stl import Formula
 
-__all__ = ["BATCH", "Batch", "Bernoulli", "Bits", "Negated", "Source", "SourceError", "evaluated"]
+__all__ = ["BATCH", "Batch", "Bernoulli", "Negated", "Source", "SourceError", "evaluated"]
 
-Bits = NDArray[np.bool_]
 
 BATCH = 256
 """Samples that are drawn at once. A result never depends on samples beyond the last one used."""
@@ -35,7 +32,7 @@ class Batch(NamedTuple):
         The traces, if the samples are traces.
     """
 
-    bits: Bits
+    bits: BoolArray
     traces: Traces | None = None
 
 

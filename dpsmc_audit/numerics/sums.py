@@ -11,8 +11,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpsmc_audit.numerics.arrays import FloatArray, IntArray
 from dpsmc_audit.numerics.jit import kernel
 
 __all__ = ["convolution", "dot", "sum_of_squares", "tilted", "total"]
@@ -92,7 +92,7 @@ def convolution(a, b):
     return out
 
 
-def total(rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+def total(rows: Sequence[FloatArray]) -> FloatArray:
     """Add arrays of different lengths. The shorter ones are continued by 0.
 
     Parameters
@@ -111,7 +111,7 @@ def total(rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     return total
 
 
-def sum_of_squares(values: NDArray[np.int64]) -> int:
+def sum_of_squares(values: IntArray) -> int:
     """Sum up the squares of integers without overflow.
 
     The integers are cut into halves of 20 bits, so that no sum overflows.

@@ -8,17 +8,15 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsmc_audit.evidence.profiles import Leakage, epsilon_grid, factor, privacy_profile, total_variation, worst_event
 from dpsmc_audit.evidence.verdict import Finding, Verdict
+from dpsmc_audit.numerics.arrays import BoolArray, FloatArray, IntArray
 from dpsmc_audit.observers.base import Claim, PairAudit
 from dpsmc_audit.observers.expected.verdicts import log_ratio
 from dpsmc_audit.setting import Adjacent
 
 __all__ = ["OutcomeTable", "audit_of_laws"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +35,11 @@ class OutcomeTable:
         Whether it is surely beyond the claim.
     """
 
-    outcome: NDArray[np.int64]
+    outcome: IntArray
     p1: FloatArray
     p0: FloatArray
     log_ratio: FloatArray
-    outside: NDArray[np.bool_]
+    outside: BoolArray
 
 
 Kind = TypeVar("Kind", bound=PairAudit)

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsmc_audit.evidence.intervals import lower_ends, upper_ends
+from dpsmc_audit.numerics.arrays import FloatArray, IntArray
 from dpsmc_audit.numerics.ties import ranked
 from dpsmc_audit.observers import black_box
 from dpsmc_audit.observers.base import Audit
@@ -19,8 +19,6 @@ from dpsmc_audit.observers.phrases import brief
 
 __all__ = ["Bin", "Bins", "bins_of", "ratio_limit"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 MOST = 100
 """So many bins are drawn: finer ones are joined."""

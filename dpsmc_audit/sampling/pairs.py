@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.errors import check_entries, require
 from dpsmc_audit.mechanisms import Mechanism
+from dpsmc_audit.numerics.arrays import FloatArray, IntArray
 from dpsmc_audit.runs.execution import accumulate, cut
 from dpsmc_audit.sampling import kernels
 from dpsmc_audit.sampling.plan import Sampling
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PairSums", "draw_excess", "pair_sums", "pair_times"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 GROUPS = 25
 """Groups of pairs whose sums are kept apart, for the bootstrap."""

@@ -14,6 +14,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsmc_audit.numerics.arrays import FloatArray, IntArray
 from dpsmc_audit.sampling import kernels
 from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.sampling.runs import walk_arguments
@@ -22,9 +23,6 @@ from dpsmc_audit.setting import Adjacent
 from dpsmc_audit.sprt import Sprt
 
 __all__ = ["Records", "draw_records", "records_of"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.errors import check_entries, check_probability, require
+from dpsmc_audit.numerics.arrays import FloatArray, IntArray
 from dpsmc_audit.sampling import kernels
 from dpsmc_audit.sampling.jump_tables import jump_tables
 from dpsmc_audit.sampling.kernels import ALT, NULL, UNFINISHED
@@ -20,8 +21,6 @@ from dpsmc_audit.sprt import Sprt
 __all__ = ["Kernel", "Runs", "block_size_for", "check_runs", "draw_block", "draw_runs", "walk_arguments"]
 
 Kernel = Literal["jumps", "steps"]
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 FEWEST_RUNS, MOST_RUNS = 64, 65_536
 """In a block of runs."""
 _PIECE = 8192
@@ -41,7 +40,7 @@ class Runs:
         NULL (1), ALT (0) or UNFINISHED (-1).
     """
 
-    tau: NDArray[np.int64]
+    tau: IntArray
     decision: NDArray[np.int8]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from enum import IntEnum
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsmc_audit.errors import require
+from dpsmc_audit.numerics.arrays import FloatArray
 from dpsmc_audit.sampling.kernels import _mix, _uniforms
 
 __all__ = ["Purpose", "check_seed", "derived", "uniforms"]
@@ -72,7 +72,7 @@ def derived(seed: int, purpose: int) -> np.uint64:
     return np.uint64(_mix(np.uint64((seed + purpose * 0xD1342543DE82EF95) % 2**64)))
 
 
-def uniforms(seed: int | np.uint64, first: int, count: int) -> NDArray[np.float64]:
+def uniforms(seed: int | np.uint64, first: int, count: int) -> FloatArray:
     """Draw the first number of each of these streams.
 
     Parameters

@@ -6,11 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpsmc_audit.errors import ParameterError
 from dpsmc_audit.evidence.profiles import Profile
+from dpsmc_audit.numerics.arrays import FloatArray
 from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.setting import Adjacent
 
@@ -18,7 +16,6 @@ __all__ = ["NOTIONS", "Curve", "OtherObservers", "other_observers", "reach"]
 
 NOTIONS = ("expected", "marginal", "informed")
 
-FloatArray = NDArray[np.float64]
 
 LONGEST = 40_000
 """Samples that a run may take, all but never, for its laws to be worth a second."""

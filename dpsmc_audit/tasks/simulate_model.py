@@ -20,7 +20,8 @@ from dpsmc_audit.errors import ParameterError, require
 from dpsmc_audit.evidence.intervals import Interval
 from dpsmc_audit.exact.averages import exact_mean
 from dpsmc_audit.mechanisms import Mechanism
-from dpsmc_audit.models.sources import Batch, Bits, Negated, Source
+from dpsmc_audit.models.sources import Batch, Negated, Source
+from dpsmc_audit.numerics.arrays import BoolArray
 from dpsmc_audit.runs.execution import accumulate, cut
 from dpsmc_audit.sampling.kernels import ALT, NULL, UNFINISHED
 from dpsmc_audit.sampling.plan import USUAL, Sampling
@@ -61,9 +62,9 @@ class Streams:
     seconds: float = 0.0
     drawn: int = 0
     _open: dict[int, Iterator[Batch]] = field(default_factory=dict)
-    _bits: dict[int, list[Bits]] = field(default_factory=dict)
+    _bits: dict[int, list[BoolArray]] = field(default_factory=dict)
 
-    def run(self, number: int) -> Iterator[Bits]:
+    def run(self, number: int) -> Iterator[BoolArray]:
         """Yield the samples of one run, from the first one on. They are kept as long as there is room.
 
         Parameters
@@ -91,7 +92,7 @@ class Streams:
     def _begun(self, number: int) -> Iterator[Batch]:
         return self.source.batches(int(derived(int(derived(self.seed, Purpose.MODEL_RUNS)), number)))
 
-    def _next(self, batches: Iterator[Batch]) -> Bits:
+    def _next(self, batches: Iterator[Batch]) -> BoolArray:
         started = time.perf_counter()
         bits = next(batches).bits
         self.seconds += time.perf_counter() - started
@@ -115,7 +116,7 @@ def _estimated(source: Source, seed: int, confidence: float) -> Estimate:
     return estimate(source, ESTIMATED_FROM, seed=seed, confidence=confidence)
 
 
-def stop(test: Sprt, excess: float, blocks: Iterator[Bits], max_steps: int) -> tuple[int, int]:
+def stop(test: Sprt, excess: float, blocks: Iterator[BoolArray], max_steps: int) -> tuple[int, int]:
     """Run the test once on samples that come in blocks.
 
     Parameters

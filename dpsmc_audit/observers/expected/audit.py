@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsmc_audit.errors import require
 from dpsmc_audit.evidence.profiles import Leakage, best_tail, privacy_profile, total_variation
 from dpsmc_audit.evidence.verdict import Finding
 from dpsmc_audit.evidence.witness import Ranges
+from dpsmc_audit.numerics.arrays import FloatArray
 from dpsmc_audit.observers.base import Claim, PairAudit, Resolution
 from dpsmc_audit.observers.expected.law import (
     ExpectedLaw,
@@ -45,8 +45,6 @@ from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.setting import Adjacent, Setting
 
 __all__ = ["Expected", "ExpectedAudit", "auto_bin_width", "expected_leakage"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -14,19 +14,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsmc_audit.exact.fixed import Exact, ExitLaw, Steps, cells_needed, exit_law
 from dpsmc_audit.exact.ladder import MeanPassage
 from dpsmc_audit.exact.overshoot import BUDGET, turned_up
 from dpsmc_audit.mechanisms import Atoms, Law, Mechanism
+from dpsmc_audit.numerics.arrays import BoolArray, FloatArray
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 
 __all__ = ["Reached", "Tails", "by_bisection", "by_ladder", "by_line", "mean_of", "tails_between", "tails_of_atoms"]
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 _UNIT = 2.0**-53
 
 SURVIVAL_ERROR = ((1e-13, 0.0), (1e-12, 1e-15))

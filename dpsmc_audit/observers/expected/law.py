@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsmc_audit.errors import require
 from dpsmc_audit.exact.fixed import Exact, Steps, cells_needed, exit_law, walk_until_forced
 from dpsmc_audit.exact.overshoot import BUDGET, overshoots
 from dpsmc_audit.mechanisms import Laplace, Mechanism
+from dpsmc_audit.numerics.arrays import BoolArray, FloatArray
 from dpsmc_audit.observers.expected.edges import (
     Tails,
     by_bisection,
@@ -32,7 +32,6 @@ from dpsmc_audit.sprt import Sprt
 
 __all__ = ["ExpectedLaw", "SupportGap", "bins_between", "expected_law", "forced_moments", "output_sensitivity"]
 
-FloatArray = NDArray[np.float64]
 
 _CHEAP = 3e6
 """Cells that the law for one L may cost where hundreds of L are asked for."""
@@ -107,7 +106,7 @@ class ExpectedLaw:
     start_0: Exact
     gap: SupportGap
     method: str
-    shifted: NDArray[np.bool_]
+    shifted: BoolArray
     step: float
     scale: float
 
@@ -136,7 +135,7 @@ class ExpectedLaw:
         """Return the probabilities of the bins with the ends between which they surely are."""
         return self.one.bins(), self.zero.bins()
 
-    def hidden(self, epsilon: float) -> NDArray[np.bool_]:
+    def hidden(self, epsilon: float) -> BoolArray:
         """Find the bins that keep to epsilon whatever the rounding.
 
         They are those of two-sided noise of scale ``step / epsilon`` or more, where one law is the other shifted.
@@ -285,7 +284,7 @@ def expected_law(pair: Adjacent, bin_width: int, upto: float = 1e-9) -> Expected
 
 def _tails(
     setting: Setting, entries: tuple[int, ...], points: FloatArray, far: float
-) -> tuple[Tails, Tails, NDArray[np.bool_], str]:
+) -> tuple[Tails, Tails, BoolArray, str]:
     """Compute ``P(g_x(L) >= points)`` of both members, the points they reach at the same barrier, and the method."""
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     nowhere, lowest = np.zeros(points.size, np.bool_), _lowest(test, mechanism)

@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsmc_audit.evidence.bounds import FEWEST, PARTS, Parts, bounded_verdict, part_of
 from dpsmc_audit.evidence.events import Counted, joined, outcome_code
 from dpsmc_audit.evidence.verdict import Finding
 from dpsmc_audit.evidence.witness import Ranges
+from dpsmc_audit.numerics.arrays import FloatArray
 from dpsmc_audit.observers.expected.law import ExpectedLaw
 from dpsmc_audit.observers.expected.verdicts import Histogram, log_ratio
 from dpsmc_audit.sampling.pairs import GROUPS, PairSums
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BATCH", "Picture", "bytes_needed", "outside_by_chance"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 BATCH = 65_536
 """Draws of L in a batch."""

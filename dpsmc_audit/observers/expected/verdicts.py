@@ -9,12 +9,12 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsmc_audit.evidence.intervals import student_quantile
 from dpsmc_audit.evidence.profiles import factor
 from dpsmc_audit.evidence.verdict import Finding, Verdict
 from dpsmc_audit.evidence.witness import Event, Outcomes, Ranges, Share, SmallestNoise
+from dpsmc_audit.numerics.arrays import BoolArray, FloatArray
 from dpsmc_audit.numerics.sums import sum_of_squares
 from dpsmc_audit.numerics.ties import CLOSE, best_of
 from dpsmc_audit.observers.expected.law import ExpectedLaw
@@ -37,7 +37,6 @@ __all__ = [
     "surest_event",
 ]
 
-FloatArray = NDArray[np.float64]
 
 FEWEST_PAIRS = 200
 """A sampled verdict needs this many pairs: its bound is asymptotic, and rare sequences need a chance to show."""
@@ -71,9 +70,9 @@ class Histogram:
     log_ratio_low: FloatArray
     log_ratio_high: FloatArray
     exact_log_ratio: FloatArray
-    outside: NDArray[np.bool_]
+    outside: BoolArray
 
-    def kept(self, keep: NDArray[np.bool_]) -> Histogram:
+    def kept(self, keep: BoolArray) -> Histogram:
         """Keep some bins.
 
         Parameters

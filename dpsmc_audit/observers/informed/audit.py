@@ -16,6 +16,7 @@ from dpsmc_audit.evidence.means import BoundedMean
 from dpsmc_audit.evidence.profiles import Leakage, factor, largest
 from dpsmc_audit.evidence.verdict import Finding, Verdict
 from dpsmc_audit.evidence.witness import Event, Outcomes
+from dpsmc_audit.numerics.arrays import BoolArray, FloatArray, IntArray
 from dpsmc_audit.numerics.ties import exceeds, ranked, tied_groups
 from dpsmc_audit.observers.base import Claim, PairAudit, Resolution
 from dpsmc_audit.observers.expected.verdicts import delta_ends, log_ratio, surest_event
@@ -28,7 +29,6 @@ from dpsmc_audit.setting import Adjacent
 
 __all__ = ["Informed", "InformedAudit", "OutcomeHistogram"]
 
-FloatArray = NDArray[np.float64]
 
 _RARE = 1e-9
 """Probabilities are differences of numbers up to 1: the ratio of rarer outcomes is not known to the sixth digit."""
@@ -52,12 +52,12 @@ class OutcomeHistogram:
         Whether it is surely beyond the claim.
     """
 
-    tau: NDArray[np.int64]
+    tau: IntArray
     decision: NDArray[np.str_]
     p1: FloatArray
     p0: FloatArray
     log_ratio: FloatArray
-    outside: NDArray[np.bool_]
+    outside: BoolArray
 
     @classmethod
     def of(cls, law: InformedLaw, epsilon: float) -> OutcomeHistogram:
@@ -204,7 +204,7 @@ def best_outcome(law: InformedLaw, floor: float) -> Event | None:
     return largest(found)
 
 
-def _just_enough(p: FloatArray, groups: NDArray[np.int64], wanted: float) -> NDArray[np.int64] | None:
+def _just_enough(p: FloatArray, groups: IntArray, wanted: float) -> IntArray | None:
     """Choose outcomes of this probability together: all of the first groups, as little as possible of the next one."""
     mass = np.cumsum(np.bincount(groups, p))
     last = int(np.searchsorted(mass, wanted))

@@ -22,6 +22,7 @@ from dpsmc_audit.evidence.means import BoundedMean, bounded_mean
 from dpsmc_audit.evidence.profiles import Profile, privacy_profile, total_variation
 from dpsmc_audit.exact.strata import LONGEST
 from dpsmc_audit.mechanisms import Mechanism
+from dpsmc_audit.numerics.arrays import BoolArray, FloatArray, IntArray
 from dpsmc_audit.numerics.ties import best_of
 from dpsmc_audit.observers.informed.outcomes import Ends, keys_of, mass_ends, masses, running_key
 from dpsmc_audit.runs.execution import accumulate, cut
@@ -44,8 +45,6 @@ __all__ = [
     "lowest_record",
 ]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 RUNNING = -1
 """The decision of a run that has not ended with the last sample that was read."""
@@ -98,15 +97,15 @@ class InformedLaw:
         return self._ends()
 
     @property
-    def _only_1(self) -> NDArray[np.bool_]:
+    def _only_1(self) -> BoolArray:
         return self.p0 <= _IMPOSSIBLE * self.p1
 
     @property
-    def _only_0(self) -> NDArray[np.bool_]:
+    def _only_0(self) -> BoolArray:
         return self.p1 <= _IMPOSSIBLE * self.p0
 
     @property
-    def reveals(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def reveals(self) -> tuple[BoolArray, BoolArray]:
         """Which outcomes are possible for ones at the entries only, and which for zeros only."""
         return self._only_1, self._only_0
 

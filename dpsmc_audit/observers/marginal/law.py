@@ -13,7 +13,6 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsmc_audit.evidence.bounds import Parts
 from dpsmc_audit.evidence.events import Counted, joined, outcome_code
@@ -24,6 +23,7 @@ from dpsmc_audit.evidence.witness import Event
 from dpsmc_audit.exact.fixed import TerminationLaw
 from dpsmc_audit.exact.laws import exact_law
 from dpsmc_audit.exact.strata import LONGEST
+from dpsmc_audit.numerics.arrays import FloatArray, IntArray
 from dpsmc_audit.observers.informed.law import draw_pair, samples_to_the_end
 from dpsmc_audit.runs.execution import AHEAD, accumulate, cut
 from dpsmc_audit.sampling.kernels import ALT, NULL, UNFINISHED
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Counts", "MarginalLaw", "SmoothedLaw", "affordable_pairs", "count_runs", "marginal_law", "smoothed_law"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 SIDES = (NULL, ALT, UNFINISHED)
 NAMES = {NULL: "H_null", ALT: "H_alt", UNFINISHED: "undecided"}
