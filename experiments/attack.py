@@ -40,7 +40,8 @@ from dpsmc_audit.exact.calibration import MECHANISMS, private
 from dpsmc_audit.mechanisms import Exponential, Laplace, Mechanism
 from dpsmc_audit.numerics.ties import best_of, exceeds
 from dpsmc_audit.observers.expected.law import expected_law
-from dpsmc_audit.observers.informed.law import InformedLaw, draw_pair
+from dpsmc_audit.observers.informed.average import draw_pair
+from dpsmc_audit.observers.informed.law import InformedLaw
 from dpsmc_audit.observers.marginal.law import NAMES, SIDES, MarginalLaw, marginal_law
 from dpsmc_audit.report.figures import save
 from dpsmc_audit.report.style import DARK_BLUE, RED, new_figure, tidy

@@ -13,10 +13,10 @@ from dpsmc_audit.observers.expected.audit import ExpectedAudit
 from dpsmc_audit.observers.informed.audit import InformedAudit
 from dpsmc_audit.report.bins import Bins, bins_of
 from dpsmc_audit.report.charts import both_sizes, histogram_chart, say_bin
+from dpsmc_audit.report.columns import decimals
 from dpsmc_audit.report.command import command_line, flat, without_folders
 from dpsmc_audit.report.html import REPORT, render
 from dpsmc_audit.report.profile_chart import Curve, delta_or_none, profile_chart, slider_data
-from dpsmc_audit.report.tables import decimals
 from dpsmc_audit.runs.files import RESULT, write_text
 from dpsmc_audit.runs.notes import warn
 from dpsmc_audit.targets import said

@@ -146,7 +146,7 @@ def _marginal(case: _Case) -> Curve:
 
 
 def _informed(case: _Case) -> Curve:
-    from dpsmc_audit.observers.informed.law import average
+    from dpsmc_audit.observers.informed.average import average
 
     found = average(case.pair, SEQUENCES, case.epsilons, case.sampling.alone())
     return Curve(found.profile, f"average over {SEQUENCES} drawn sequences, each exact")

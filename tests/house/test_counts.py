@@ -19,7 +19,7 @@ from dpsmc_audit.mechanisms import Exponential, NoNoise
 from dpsmc_audit.numerics import sums
 from dpsmc_audit.observers.audit import audit
 from dpsmc_audit.observers.expected.audit import Expected
-from dpsmc_audit.observers.informed import law as informed
+from dpsmc_audit.observers.informed.average import draw_pair
 from dpsmc_audit.observers.marginal import law as marginal
 from dpsmc_audit.observers.marginal.audit import Marginal
 from dpsmc_audit.sampling import kernels, pairs
@@ -181,7 +181,7 @@ def test_transforms_per_exact_law(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_work_of_a_marginal_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many walks as were asked for, both members; two exact laws; every sequence once."""
-    walks, sequences, draw, pair = [], [], draw_block, informed.draw_pair
+    walks, sequences, draw, pair = [], [], draw_block, draw_pair
 
     def drawn(*arguments: Any, **options: Any) -> Any:
         walks.append(arguments[2])

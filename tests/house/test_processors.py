@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from dpsmc_audit.app.cli import _key
-from dpsmc_audit.app.config import Config, Named, Noise
+from dpsmc_audit.app.config import Config
+from dpsmc_audit.app.groups import Named, Noise
 from dpsmc_audit.exact import brackets, calibration
 from dpsmc_audit.exact.averages import WorstErrors, worst_errors
 from dpsmc_audit.exact.calibration import private

@@ -19,12 +19,13 @@ from dpsmc_audit.observers.audit import audit
 from dpsmc_audit.observers.phrases import brief
 from dpsmc_audit.report.bins import Bin, Bins, bins_of
 from dpsmc_audit.report.charts import say_bin
+from dpsmc_audit.report.columns import OBSERVERS, decimals
 from dpsmc_audit.report.html import render
 from dpsmc_audit.report.multiples import panels
 from dpsmc_audit.report.page_sweep import sort_key
 from dpsmc_audit.report.profile_chart import Curve, slider_data
 from dpsmc_audit.report.scales import brief_delta
-from dpsmc_audit.report.tables import OBSERVERS, as_text, decimals
+from dpsmc_audit.report.tables import as_text
 from dpsmc_audit.setting import Adjacent, Setting
 from tests.support import reports
 from tests.support.documents import README, TOP

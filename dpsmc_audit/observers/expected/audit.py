@@ -21,14 +21,8 @@ from dpsmc_audit.evidence.verdict import Finding
 from dpsmc_audit.evidence.witness import Ranges
 from dpsmc_audit.numerics.arrays import FloatArray
 from dpsmc_audit.observers.base import Claim, PairAudit, Resolution
-from dpsmc_audit.observers.expected.law import (
-    ExpectedLaw,
-    SupportGap,
-    bins_between,
-    expected_law,
-    forced_moments,
-    output_sensitivity,
-)
+from dpsmc_audit.observers.expected.averages import forced_moments, output_sensitivity
+from dpsmc_audit.observers.expected.law import ExpectedLaw, SupportGap, bins_between, expected_law
 from dpsmc_audit.observers.expected.picture import BATCH, Picture, bytes_needed, outside_by_chance
 from dpsmc_audit.observers.expected.sentence import ExpectedWords
 from dpsmc_audit.observers.expected.verdicts import (

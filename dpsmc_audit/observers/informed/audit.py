@@ -20,7 +20,8 @@ from dpsmc_audit.numerics.arrays import BoolArray, FloatArray, IntArray
 from dpsmc_audit.numerics.ties import exceeds, ranked, tied_groups
 from dpsmc_audit.observers.base import Claim, PairAudit, Resolution
 from dpsmc_audit.observers.expected.verdicts import delta_ends, log_ratio, surest_event
-from dpsmc_audit.observers.informed.law import InformedAverage, InformedLaw, average, given_sequence
+from dpsmc_audit.observers.informed.average import InformedAverage, average
+from dpsmc_audit.observers.informed.law import InformedLaw, given_sequence
 from dpsmc_audit.observers.informed.sentence import InformedWords
 from dpsmc_audit.observers.informed.sequences import oscillating_sequence, read_sequence
 from dpsmc_audit.observers.sentence import Words

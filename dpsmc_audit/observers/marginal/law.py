@@ -24,7 +24,7 @@ from dpsmc_audit.exact.fixed import TerminationLaw
 from dpsmc_audit.exact.laws import exact_law
 from dpsmc_audit.exact.strata import LONGEST
 from dpsmc_audit.numerics.arrays import FloatArray, IntArray
-from dpsmc_audit.observers.informed.law import draw_pair, samples_to_the_end
+from dpsmc_audit.observers.informed.average import draw_pair, samples_to_the_end
 from dpsmc_audit.runs.execution import AHEAD, accumulate, cut
 from dpsmc_audit.sampling.kernels import ALT, NULL, UNFINISHED
 from dpsmc_audit.sampling.plan import USUAL, Sampling
