@@ -42,9 +42,9 @@ class Price:
 
     def as_dict(self) -> dict[str, float]:
         """Return the part of ``result.json``."""
-        named = {"samples_exact": self.samples, "fp_worst": self.worst.fp, "fn_worst": self.worst.fn}
-        values = {name: exact.value for name, exact in named.items()}
-        return values | {f"{name}_error": exact.error for name, exact in named.items()}
+        from dpsmc_audit.tasks.simulate import exact_numbers
+
+        return exact_numbers({"samples_exact": self.samples, "fp_worst": self.worst.fp, "fn_worst": self.worst.fn})
 
 
 @dataclass(frozen=True, eq=False)

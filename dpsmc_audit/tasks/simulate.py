@@ -20,7 +20,16 @@ from dpsmc_audit.sampling.plan import USUAL, Sampling
 from dpsmc_audit.sampling.runs import Kernel, Runs, block_size_for, check_runs, draw_block
 from dpsmc_audit.setting import Setting
 
-__all__ = ["MAX_STEPS", "Characteristics", "Simulation", "Tally", "Total", "exact_characteristics", "simulate"]
+__all__ = [
+    "MAX_STEPS",
+    "Characteristics",
+    "Simulation",
+    "Tally",
+    "Total",
+    "exact_characteristics",
+    "exact_numbers",
+    "simulate",
+]
 
 MAX_STEPS = 10_000_000
 
@@ -121,14 +130,25 @@ class Characteristics:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the exact part of ``result.json``."""
-        named = {
-            "samples_exact": self.samples,
-            "error_exact": self.error,
-            "fp_worst": self.worst.fp,
-            "fn_worst": self.worst.fn,
-        }
-        values = {name: exact.value for name, exact in named.items()}
-        return values | {f"{name}_error": exact.error for name, exact in named.items()}
+        named = {"samples_exact": self.samples, "error_exact": self.error}
+        return exact_numbers({**named, "fp_worst": self.worst.fp, "fn_worst": self.worst.fn})
+
+
+def exact_numbers(named: dict[str, Exact]) -> dict[str, float]:
+    """List exact numbers, each beside its numerical error.
+
+    Parameters
+    ----------
+    named : dict
+        The numbers by name.
+
+    Returns
+    -------
+    dict
+        Values and errors by name.
+    """
+    values = {name: exact.value for name, exact in named.items()}
+    return values | {f"{name}_error": exact.error for name, exact in named.items()}
 
 
 @dataclass(frozen=True)

@@ -150,13 +150,6 @@ class ExpectedLaw:
         one, zero = self.enclosed()
         return _log_quotient(one.low, zero.high, -math.inf), _log_quotient(one.high, zero.low, math.inf)
 
-    def log_ratio_error(self) -> FloatArray:
-        """Compute the numerical error of ``ln(P_1 / P_0)`` in each bin."""
-        low, high = self.log_ratio_ends()
-        middle = _log_quotient(*self.probabilities(), 0.0)
-        known = np.isfinite(middle)
-        return np.where(known, np.maximum(high - np.where(known, middle, 0.0), np.where(known, middle, 0.0) - low), 0.0)
-
 
 def _log_quotient(p: FloatArray, q: FloatArray, unknown: float) -> FloatArray:
     """Compute ``ln(p / q)``: infinite where one of them is 0, `unknown` where both are."""

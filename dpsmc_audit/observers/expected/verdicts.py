@@ -9,6 +9,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsmc_audit.evidence.intervals import student_quantile
 from dpsmc_audit.evidence.profiles import factor
@@ -260,20 +261,21 @@ def exact_histogram(law: ExpectedLaw, epsilon: float) -> Histogram:
 
 @dataclass(frozen=True)
 class _Differences:
-    """Sums over pairs of tau(late member, smallest L) - tau(early member, L): [early][L], and those of squares."""
+    """Sums over pairs of tau(late member, smallest L) - tau(early member, L), ``[early, L]``, and those of squares.
+
+    They are integers of Python, which do not overflow.
+    """
 
     pairs: int
-    sums: list[list[int]]
-    squares: list[list[int]]
+    sums: NDArray[np.object_]
+    squares: NDArray[np.object_]
     steps: int
 
     def mean_and_error(self, early: int) -> tuple[FloatArray, FloatArray]:
         """Compute mean and standard error for each L."""
-        n = self.pairs
-        means = [total / n for total in self.sums[early]]
-        both = zip(self.sums[early], self.squares[early], strict=True)
-        errors = [math.sqrt((n * square - total * total) / (n * n * (n - 1))) for total, square in both]
-        return np.array(means), np.array(errors)
+        n, total, square = self.pairs, self.sums[early], self.squares[early]
+        variances = (n * square - total * total) / (n * n * (n - 1))
+        return (total / n).astype(np.float64), np.sqrt(variances.astype(np.float64))
 
 
 def _differences(
@@ -288,37 +290,33 @@ def _differences(
     """Compute the sums of pairs first, ..., first + count - 1. The result does not depend on the process."""
     tau = pair_times(pair, excess, first, count, sampling, bits=bits, shift=shift)
     each = [tau[:, 1 - early, :1] - tau[:, early, :] for early in (0, 1)]
-    sums = [found.sum(axis=0).tolist() for found in each]
+    sums = np.array([found.sum(axis=0).tolist() for found in each], object)
     squares = [[sum_of_squares(np.ascontiguousarray(column)) for column in found.T] for found in each]
-    return _Differences(count, sums, squares, int(tau.max(axis=2).sum()))
+    return _Differences(count, sums, np.array(squares, object), int(tau.max(axis=2).sum()))
 
 
 class _TotalDifferences:
     """Sums over blocks of pairs."""
 
     def __init__(self, candidates: int) -> None:
-        self.total = _Differences(0, [[0] * candidates] * 2, [[0] * candidates] * 2, 0)
+        nothing = np.zeros((2, candidates), object)
+        self.total = _Differences(0, nothing, nothing, 0)
 
     def add(self, block: _Differences) -> None:
-        def added(a: list[list[int]], b: list[list[int]]) -> list[list[int]]:
-            return [[x + y for x, y in zip(*rows, strict=True)] for rows in zip(a, b, strict=True)]
-
-        old = self.total
-        sums, squares = added(old.sums, block.sums), added(old.squares, block.squares)
-        self.total = _Differences(old.pairs + block.pairs, sums, squares, old.steps + block.steps)
+        self.total = _Differences(*(getattr(self.total, x.name) + getattr(block, x.name) for x in fields(block)))
 
     def saved(self) -> Saved:
         found = self.total
         state: Saved = {"pairs": found.pairs, "steps": found.steps}
-        for name in ("sums", "squares"):
-            rows = getattr(found, name)
-            state |= {f"{name}{e}_{k}": value for e in (0, 1) for k, value in enumerate(rows[e])}
+        for name, rows in (("sums", found.sums), ("squares", found.squares)):
+            state |= {f"{name}{k}": int(value) for k, value in enumerate(rows.ravel())}
         return state
 
     def restore(self, saved: Saved) -> None:
-        size = len(self.total.sums[0])
+        shape, size = self.total.sums.shape, self.total.sums.size
         sums, squares = (
-            [[int(saved[f"{name}{e}_{k}"]) for k in range(size)] for e in (0, 1)] for name in ("sums", "squares")
+            np.array([int(saved[f"{name}{k}"]) for k in range(size)], object).reshape(shape)
+            for name in ("sums", "squares")
         )
         self.total = _Differences(int(saved["pairs"]), sums, squares, int(saved["steps"]))
 
