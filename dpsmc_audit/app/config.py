@@ -60,12 +60,10 @@ class Config:
         The level of intervals, and the smallest probability of an event behind a bound on epsilon.
     epsilons : list of float, optional
         Where the privacy profile is computed.
-    sequence : str, optional
-        A file of the other samples.
     method : str
         How a verdict comes from runs.
-    sampler : str, optional
-        The user's mechanism.
+    sequence, sampler : str, optional
+        A file of the other samples, and the user's mechanism.
     formula, formula_file : str, optional
         The specification, or its file.
     relation : str
