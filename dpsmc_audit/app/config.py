@@ -12,6 +12,7 @@ from hydra.conf import HydraConf
 from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig, OmegaConf
 
+from dpsmc_audit.app.groups import BackendKeys, Engine, Named, Noise
 from dpsmc_audit.app.keys import Keys, key_of, keys_of, paths
 from dpsmc_audit.app.own_mechanism import own_mechanism
 from dpsmc_audit.errors import ParameterError, check_entries, check_probability, in_order, require
@@ -26,8 +27,6 @@ from dpsmc_audit.sprt import Sprt
 
 if TYPE_CHECKING:
     from dpsmc_audit.models.sources import Source
-
-from dpsmc_audit.app.groups import BackendKeys, Engine, Named, Noise
 
 __all__ = ["Config", "as_typed", "known_keys", "read", "register"]
 

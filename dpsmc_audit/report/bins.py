@@ -64,6 +64,11 @@ class Bin:
         """Whether the ratio and its interval can be drawn."""
         return math.isfinite(self.ratio) and not math.isnan(self.low)
 
+    @property
+    def has_exact(self) -> bool:
+        """Whether the exact value is known."""
+        return not math.isnan(self.exact)
+
 
 @dataclass(frozen=True)
 class Bins:

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dpsmc_audit.observers.base import Audit, PairAudit
 from dpsmc_audit.observers.black_box import BlackBoxAudit
 from dpsmc_audit.observers.expected.audit import ExpectedAudit
-from dpsmc_audit.observers.informed.audit import InformedAudit
 from dpsmc_audit.report.bins import Bins, bins_of
 from dpsmc_audit.report.charts import both_sizes, histogram_chart, say_bin
 from dpsmc_audit.report.columns import decimals
@@ -153,20 +154,16 @@ def _histogram(bins: Bins | None, audit: Audit) -> Row | None:
     if bins is None or not bins.bins:
         return None
     epsilon, outside = audit.claim.epsilon, getattr(audit.histogram, "outside", None)
+    if outside is None:  # a user's mechanism has no bins but those of the picture
+        outside = np.array([each.outside for each in bins.bins])
     chance = audit.by_chance if isinstance(audit, ExpectedAudit) else None
-    drawn = bins.bins
     return {
         "chart": both_sizes(lambda width: histogram_chart(bins, epsilon, "x", width)),
         "bins": bins,
-        "rows": [say_bin(each, bins, epsilon, "x") for each in drawn],
-        "outside": sum(each.outside for each in drawn) if outside is None else int(outside.sum()),
-        "whole": len(drawn) if outside is None else outside.size,
-        "any": any(each.outside for each in drawn),
-        "exact": any(each.exact == each.exact for each in drawn),
-        "sure": sum(each.sure for each in drawn),
-        "of": audit.shown if isinstance(audit, InformedAudit) else None,
+        "rows": [say_bin(each, bins, epsilon, "x") for each in bins.bins],
+        "outside": int(outside.sum()),
+        "whole": outside.size,
         "chance": None if chance is None else decimals(chance, ".1f"),
-        "confidence": audit.claim.confidence,
     }
 
 

@@ -15,6 +15,7 @@ from dpsmc_audit.evidence.profiles import Profile
 from dpsmc_audit.exact.strata import LONGEST
 from dpsmc_audit.numerics.arrays import FloatArray
 from dpsmc_audit.numerics.ties import best_of
+from dpsmc_audit.observers.informed.law import _TAIL, InformedLaw, informed_law, lowest_record
 from dpsmc_audit.runs.execution import accumulate, cut
 from dpsmc_audit.runs.memory import require_room
 from dpsmc_audit.sampling.plan import USUAL, Sampling
@@ -23,7 +24,6 @@ from dpsmc_audit.setting import Adjacent, Setting
 
 if TYPE_CHECKING:
     from dpsmc_audit.runs.checkpoints import Saved
-from dpsmc_audit.observers.informed.law import _TAIL, InformedLaw, informed_law, lowest_record
 
 __all__ = ["BLOCK", "InformedAverage", "average", "draw_pair", "samples_to_the_end"]
 
