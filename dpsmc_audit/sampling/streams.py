@@ -10,7 +10,7 @@ from dpsmc_audit.errors import require
 from dpsmc_audit.numerics.arrays import FloatArray
 from dpsmc_audit.sampling.kernels import _mix, _uniforms
 
-__all__ = ["Purpose", "check_seed", "derived", "uniforms"]
+__all__ = ["Purpose", "Shuffle", "check_seed", "derived", "uniforms"]
 
 
 class Purpose(IntEnum):
@@ -30,6 +30,14 @@ class Purpose(IntEnum):
     TAU = 21
     ESTIMATE = 40  # the samples from which p_phi is estimated
     MODEL_RUNS = 41  # the samples of runs on a model
+
+
+class Shuffle(IntEnum):
+    """What a generator of NumPy, seeded by the seed and this number, decides about draws that were made."""
+
+    BOOTSTRAP = 3  # replicates of a histogram
+    CHANCE = 4  # how many bins are put outside by chance
+    PARTS = 7  # which draws choose events and which judge them
 
 
 def check_seed(seed: int) -> None:

@@ -20,6 +20,7 @@ from dpsmc_audit.numerics.arrays import FloatArray
 from dpsmc_audit.observers.expected.law import ExpectedLaw
 from dpsmc_audit.observers.expected.verdicts import Histogram, log_ratio
 from dpsmc_audit.sampling.pairs import GROUPS, PairSums
+from dpsmc_audit.sampling.streams import Shuffle
 
 if TYPE_CHECKING:
     from dpsmc_audit.runs.checkpoints import Saved
@@ -106,12 +107,12 @@ class Picture:
         self.counts = np.pad(self.counts, ((0, 0), (0, more)))
         self.replicates = np.pad(self.replicates, ((0, 0), (0, 0), (0, more)))
 
-    def _rng(self, purpose: int) -> np.random.Generator:
+    def _rng(self, purpose: Shuffle) -> np.random.Generator:
         return np.random.default_rng([self.seed, purpose, *([self.batches] if self.batches else [])])
 
     def _replicate(self, sums: PairSums, first: int) -> None:
         groups, draws, bins = sums.sizes.size, sums.excess.size, self.counts.shape[1]
-        rng, shares = self._rng(3), (np.full(groups, 1.0 / groups), np.full(draws, 1.0 / draws))
+        rng, shares = self._rng(Shuffle.BOOTSTRAP), (np.full(groups, 1.0 / groups), np.full(draws, 1.0 / draws))
         if self.batches == 0:
             self._groups = np.zeros((REPLICATES, groups), np.int64)
         for some in np.array_split(np.arange(REPLICATES), REPLICATES // TOGETHER):
@@ -127,7 +128,7 @@ class Picture:
 
     def _add_parts(self, means: FloatArray) -> None:
         """Count outcomes by part, for the verdict on the drawn pairs. A batch is sorted, the parts must not be."""
-        order = self._rng(7).permutation(means.shape[1])
+        order = self._rng(Shuffle.PARTS).permutation(means.shape[1])
         part = part_of(self.draws, order.size)
         for member, row in zip(self._parts, means, strict=True):
             codes = outcome_code(np.floor(row[order]).astype(np.int64), np.zeros(order.size, np.int64))
@@ -267,7 +268,7 @@ def outside_by_chance(law: ExpectedLaw, draws: int, epsilon: float, seed: int) -
     both = np.maximum(above - np.append(below[1:], 0.0), 0.0)
     with np.errstate(invalid="ignore"):
         fair = np.abs(log_ratio(p1, p0)) <= epsilon + 1e-6
-    rng = np.random.default_rng([seed, 4])
+    rng = np.random.default_rng([seed, Shuffle.CHANCE])
     means = [draws * np.maximum(p, 0.0)[fair] for p in (both, p1 - both, p0 - both)]
     rows, outside = max(_CELLS // max(int(fair.sum()), 1), 1), 0
     for first in range(0, SIMULATED, rows):

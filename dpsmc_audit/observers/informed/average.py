@@ -71,7 +71,7 @@ def draw_pair(pair: Adjacent, path: int, sampling: Sampling = USUAL) -> Informed
 
     Examples
     --------
-    >>> from dpsmc_audit import Exponential, Setting
+    >>> from dpsmc_audit import Exponential, Setting, Sprt
     >>> test = Sprt(p=0.73, delta=0.01, alpha=0.01)
     >>> law = draw_pair(Adjacent(Setting(test, Exponential.private(test, 0.01), 0.84)), path=0)
     >>> 0.005 < law.reveal_1 < 0.01, law.reveal_0
@@ -207,7 +207,7 @@ def average(
 
     Examples
     --------
-    >>> from dpsmc_audit import Exponential, Setting
+    >>> from dpsmc_audit import Exponential, Setting, Sprt
     >>> test = Sprt(p=0.73, delta=0.03, alpha=0.01)
     >>> pair = Adjacent(Setting(test, Exponential.private(test, 0.05), 0.84))
     >>> found = average(pair, 50, np.array([0.05]))
