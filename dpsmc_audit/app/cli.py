@@ -116,7 +116,8 @@ def _run(job: _Job, config: Config) -> None:
 
 def _compute(job: _Job, config: Config, key: str) -> None:
     """Run the task and write result.json, the last of its files. A single run prints its result."""
-    from dpsmc_audit.app.tasks import Audited, run
+    from dpsmc_audit.app.audits import Audited
+    from dpsmc_audit.app.dispatch import run
     from dpsmc_audit.report.tables import as_text, flatten
 
     folder, released, every = job.folder, config.task.name == "verify", config.backend.checkpoint

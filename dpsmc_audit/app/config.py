@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from hydra.conf import HydraConf
 from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig, OmegaConf
 
+from dpsmc_audit.app.groups import BackendKeys, Engine, Named, Noise
 from dpsmc_audit.app.keys import Keys, key_of, keys_of, paths
 from dpsmc_audit.app.own_mechanism import own_mechanism
 from dpsmc_audit.errors import ParameterError, check_entries, check_probability, in_order, require
@@ -23,7 +22,6 @@ from dpsmc_audit.evidence.intervals import check_confidence
 from dpsmc_audit.evidence.profiles import check_floor, epsilon_grid
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.models.keys import ORDERS, RELATIONS, ModelKeys, read_formula, source_of
-from dpsmc_audit.runs.execution import Backend, Execution
 from dpsmc_audit.runs.resume import content_of, module_content
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
@@ -31,7 +29,7 @@ from dpsmc_audit.sprt import Sprt
 if TYPE_CHECKING:
     from dpsmc_audit.models.sources import Source
 
-__all__ = ["BackendKeys", "Config", "Engine", "Named", "Noise", "as_typed", "known_keys", "read", "register"]
+__all__ = ["Config", "as_typed", "known_keys", "read", "register"]
 
 OWN_KEYS = ("confidence", "early", "epsilon", "floor", "missing", "predictor", "seed")
 """The keys that an audit of a user's sampler or runs reads, beside those that give them and the claim."""
@@ -43,92 +41,42 @@ NOTIONS = ("expected", "marginal", "informed", "python")
 
 
 @dataclass
-class Named:
-    """A task or an observer: its name, or with the name python the user's own code as package.module:name."""
-
-    name: str = ""
-    target: str | None = None
-
-    def check(self, group: str) -> None:
-        """Check that the target fits the name.
-
-        Parameters
-        ----------
-        group : str
-            The key on the command line, for the message: ``task`` or ``notion``, for example.
-
-        Raises
-        ------
-        ParameterError
-            If the name is python and the target is missing, or if another name has a target.
-        """
-        own = self.name == "python"
-        require(not own or self.target is not None, f"{group}=python needs {group}.target=package.module:name")
-        require(own or self.target is None, f"{group}.target is for {group}=python, got {group}={self.name}")
-
-
-@dataclass
-class Noise:
-    """The law of L. `distribution` and `arguments` are for mechanism=law, `target` is for mechanism=python."""
-
-    name: str = ""
-    distribution: str | None = None
-    arguments: Any = None
-    target: str | None = None
-
-    @property
-    def numbers(self) -> dict[str, float]:
-        """The arguments of the distribution, by name."""
-        given = {} if self.arguments is None else self.arguments
-        message = f"mechanism.arguments must be numbers by name, such as {{a: 2, scale: 5}}, got {given}"
-        require(isinstance(given, dict), message)
-        require(all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in given.values()), message)
-        return {f"{name}": float(value) for name, value in given.items()}
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """The parameters of the law beside its name, for ``result.json``."""
-        if self.name == "python":
-            return {"mechanism_target": self.target}
-        return {"distribution": self.distribution, "arguments": self.numbers} if self.name == "law" else {}
-
-
-@dataclass
-class Engine:
-    """How numbers are made."""
-
-    name: str = "monte_carlo"
-    kernel: str = "jumps"
-
-
-@dataclass
-class BackendKeys:
-    """Where numbers are made. No key of this group changes a result."""
-
-    name: str = "threads"
-    workers: int | None = None
-    address: str | None = None
-    block_size: int | None = None
-    checkpoint: float | None = 10.0
-
-    @property
-    def count(self) -> int:
-        """The number of workers: as given, or one per available core."""
-        if self.workers is not None:
-            return self.workers
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-    @property
-    def execution(self) -> Execution:
-        """The execution that these keys describe, checked."""
-        every = self.checkpoint
-        require(every is None or 0.0 <= every < math.inf, f"backend.checkpoint must be seconds or null, got {every}")
-        return Execution(cast(Backend, self.name), self.count, self.address, self.block_size)
-
-
-@dataclass
 class Config:
-    """All keys of the command line, with their types and defaults. `read` makes a checked one."""
+    """All keys of the command line, with their types and defaults. `read` makes a checked one.
+
+    Parameters
+    ----------
+    p, p_phi, delta, alpha, alpha_fp, alpha_fn : float
+        The test and the system. `p_phi` is None if a model has it, and a level of one error is None if it is `alpha`.
+    epsilon, claimed_delta : float
+        The privacy claim.
+    entry : int or list of int
+        The changed samples.
+    runs, pairs, draws : int
+        How much is sampled.
+    bin_width : int, optional
+        The width of bins in samples; None chooses one.
+    seed, max_steps : int
+        How runs are drawn.
+    confidence, floor : float
+        The level of intervals, and the smallest probability of an event behind a bound on epsilon.
+    epsilons : list of float, optional
+        Where the privacy profile is computed.
+    method : str
+        How a verdict comes from runs.
+    sequence, sampler : str, optional
+        A file of the other samples, and the user's mechanism.
+    formula, formula_file : str, optional
+        The specification, or its file.
+    relation : str
+        Which side of `p` is asked for.
+    insecure : bool
+        Whether a release may have a seed.
+    study : str, optional
+        The name of a sweep.
+    task, mechanism, notion, model, engine, backend
+        The groups.
+    """
 
     p: float = 0.73
     p_phi: float | None = None

@@ -6,10 +6,18 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-__all__ = ["bar", "progress"]
+from dpsmc_audit.sampling.plan import Sampling
+
+if TYPE_CHECKING:
+    from dpsmc_audit.app.config import Config
+    from dpsmc_audit.runs.execution import Execution
+
+__all__ = ["bar", "progress", "sampling_of"]
 
 log = logging.getLogger("dpsmc_audit")
 
@@ -64,3 +72,27 @@ def progress(what: str, total: int | None, every: float = 30.0) -> Iterator[Call
                 log.info("%s %d of %s", what, done, total or "any number")
 
         yield advance
+
+
+@contextmanager
+def sampling_of(config: Config, execution: Execution, what: str, total: int) -> Iterator[Sampling]:
+    """Show the progress of a task that draws runs.
+
+    Parameters
+    ----------
+    config : Config
+        The seed and the longest run.
+    execution : Execution
+        Where the work is done.
+    what : str
+        What is counted.
+    total : int
+        How many there will be.
+
+    Yields
+    ------
+    Sampling
+        How the task draws its runs.
+    """
+    with progress(what, total) as advance:
+        yield Sampling(config.seed, config.max_steps, replace(execution, progress=advance))

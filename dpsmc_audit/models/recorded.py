@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsmc_audit.errors import ParameterError, require
 from dpsmc_audit.models.sources import BATCH, Batch, SourceError, evaluated
+from dpsmc_audit.numerics.arrays import FloatArray
 from dpsmc_audit.stl import Formula
 from dpsmc_audit.stl.traces import Traces
 
@@ -46,7 +46,7 @@ class _Trace(NamedTuple):
 
     line: int
     step: float
-    values: NDArray[np.float64]
+    values: FloatArray
 
 
 @dataclass(frozen=True)

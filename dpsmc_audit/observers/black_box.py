@@ -26,10 +26,10 @@ from dpsmc_audit.evidence.scores import Classifier, ClassifierScore
 from dpsmc_audit.evidence.shown import Histogram, TradeOff, trade_off
 from dpsmc_audit.evidence.summary import finding_of
 from dpsmc_audit.observers.base import Audit, Claim
-from dpsmc_audit.observers.words import BlackBoxWords, Words
+from dpsmc_audit.observers.sentence import BlackBoxWords, Words
 from dpsmc_audit.runs.execution import accumulate
 from dpsmc_audit.sampling.plan import USUAL, Sampling
-from dpsmc_audit.sampling.runs import check_seed
+from dpsmc_audit.sampling.streams import check_seed
 from dpsmc_audit.targets import said
 
 if TYPE_CHECKING:
@@ -65,7 +65,13 @@ class Sampler(Protocol):
 
 
 class SamplerError(ParameterError):
-    """A sampler failed, or what it returned is no sample. `partial` is the audit of the runs before, if any."""
+    """A sampler failed, or what it returned is no sample. `partial` is the audit of the runs before, if any.
+
+    Parameters
+    ----------
+    message : str
+        What went wrong.
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -92,6 +98,8 @@ class BlackBoxAudit(Audit):
 
     Parameters
     ----------
+    histogram : Histogram
+        How often each outcome was seen.
     name : str
         Of the sampler.
     runs : int

@@ -6,21 +6,19 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsmc_audit.evidence.intervals import lower_ends, upper_ends
 from dpsmc_audit.evidence.shown import Histogram as Bars
+from dpsmc_audit.numerics.arrays import FloatArray, IntArray
 from dpsmc_audit.numerics.ties import ranked
 from dpsmc_audit.observers.base import Audit
 from dpsmc_audit.observers.expected.verdicts import Histogram, log_ratio
 from dpsmc_audit.observers.informed.audit import OutcomeHistogram
 from dpsmc_audit.observers.marginal.audit import JointHistogram
-from dpsmc_audit.observers.words import brief
+from dpsmc_audit.observers.phrases import brief
 
 __all__ = ["Bin", "Bins", "bins_of", "ratio_limit"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 NAMED = 8
 """So many categories are named below a picture."""
@@ -58,6 +56,21 @@ class Bin:
     outside: bool = False
     sure: bool = False
     marked: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def middle(self) -> float:
+        """Halfway between its ends."""
+        return 0.5 * (self.lo + self.hi)
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether the ratio and its interval can be drawn."""
+        return math.isfinite(self.ratio) and not math.isnan(self.low)
+
+    @property
+    def has_exact(self) -> bool:
+        """Whether the exact value is known."""
+        return not math.isnan(self.exact)
 
 
 @dataclass(frozen=True)

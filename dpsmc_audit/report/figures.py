@@ -17,8 +17,8 @@ from dpsmc_audit.observers.base import Audit, PairAudit
 from dpsmc_audit.observers.black_box import BlackBoxAudit
 from dpsmc_audit.observers.expected.audit import ExpectedAudit
 from dpsmc_audit.report.bins import Bins, bins_of, ratio_limit
+from dpsmc_audit.report.scales import ROUNDING
 from dpsmc_audit.report.style import BLUE, DARK_BLUE, GREEN, GREY, ORANGE, RED, new_figure, tidy
-from dpsmc_audit.report.svg import ROUNDING
 
 __all__ = ["audit_figure", "profile_figure", "save", "sweep_figure", "title_of", "trade_off_figure"]
 

@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from dpsmc_audit.report.columns import decimals
 from dpsmc_audit.report.style import DARK_BLUE, GREY, RED, new_figure, tidy
-from dpsmc_audit.report.tables import decimals
 from dpsmc_audit.stl import Formula
 from dpsmc_audit.stl.syntax import Call, Negative, Node, Number, Predicate, Signal, walk
 from dpsmc_audit.tasks.estimate import Estimate, Examples
