@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Config", "as_typed", "known_keys", "read", "register"]
 
-OWN_KEYS = ("confidence", "early", "epsilon", "floor", "missing", "predictor", "seed")
+OWN_KEYS = ("confidence", "early", "floor", "missing", "predictor", "seed")
 """The keys that an audit of a user's sampler or runs reads, beside those that give them and the claim."""
 CLAIM_KEYS = ("claimed_delta", "mu", "curve")
 """The keys of a claim that is more than an epsilon."""
@@ -175,7 +175,7 @@ class Config:
     def own_keys(self) -> tuple[str, ...]:
         """The keys that an audit of the user's own mechanism reads."""
         given = ("sampler", "runs") if self.samples is None else ("samples", "label")
-        return (*given, *CLAIM_KEYS, *OWN_KEYS)
+        return (*given, *CLAIM_KEYS, "epsilon", *OWN_KEYS)
 
     @property
     def paths(self) -> list[str]:
@@ -338,6 +338,8 @@ class Config:
             if values[name] is None:
                 del values[name]
         if self.own is not None:
+            if self.mu is not None or self.curve is not None:
+                del values["epsilon"], values["claimed_delta"]
             return {"task": self.task.name} | {name: values[name] for name in self.own_keys if name in values}
         names = {group: values[group]["name"] for group in ("task", "mechanism", "notion", "model")}
         given = {f"model_{name}": value for name, value in self.model.given.items() if name != "order"}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from base64 import b64encode
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from dpsmc_audit.report.bins import Bins, bins_of
 from dpsmc_audit.report.charts import both_sizes, histogram_chart, say_bin
 from dpsmc_audit.report.columns import decimals
 from dpsmc_audit.report.command import command_line, flat, without_folders
+from dpsmc_audit.report.figures import trade_off_figure
 from dpsmc_audit.report.html import REPORT, render
 from dpsmc_audit.report.profile_chart import Curve, delta_or_none, profile_chart, slider_data
 from dpsmc_audit.runs.files import RESULT, write_text
@@ -121,6 +124,7 @@ def audit_page(
         warnings=list(notes),
         histogram=_histogram(bins_of(audit), audit),
         profile=None if pair is None else _profile(pair, others),
+        below=_below(audit) if isinstance(audit, BlackBoxAudit) else None,
         known={key: value for key, value in result.items() if value is not None},
         parameters=_parameters(parameters),
         provenance=flat(result.get("provenance")),
@@ -182,6 +186,17 @@ def _profile(audit: PairAudit, others: OtherObservers) -> Row:
         "rows": [(c.name, c.about, *(delta_or_none(c.at(x)) for x in (epsilon, 2.0 * epsilon))) for c in curves],
         "left_out": {_name(name): without_folders(reason) for name, reason in others.left_out.items()},
     }
+
+
+def _below(audit: BlackBoxAudit) -> Row:
+    """The profile of a user's mechanism where it is above 0, and its trade-off curve as a picture."""
+    bounds, written = audit.bounds, BytesIO()
+    rows = [
+        row for row in zip(bounds.profile_epsilon.tolist(), bounds.profile_delta.tolist(), strict=True) if row[1] > 0
+    ]
+    trade_off_figure(audit).savefig(written, format="png", dpi=110, metadata={"Software": None})
+    rows = [(epsilon, delta) for epsilon, delta in pairs if delta > 0.0]
+    return {"rows": rows, "picture": f"data:image/png;base64,{b64encode(written.getvalue()).decode()}"}
 
 
 def _name(observer: str) -> str:
