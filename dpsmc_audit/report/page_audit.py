@@ -191,9 +191,7 @@ def _profile(audit: PairAudit, others: OtherObservers) -> Row:
 def _below(audit: BlackBoxAudit) -> Row:
     """The profile of a user's mechanism where it is above 0, and its trade-off curve as a picture."""
     bounds, written = audit.bounds, BytesIO()
-    rows = [
-        row for row in zip(bounds.profile_epsilon.tolist(), bounds.profile_delta.tolist(), strict=True) if row[1] > 0
-    ]
+    pairs = zip(bounds.profile_epsilon.tolist(), bounds.profile_delta.tolist(), strict=True)
     trade_off_figure(audit).savefig(written, format="png", dpi=110, metadata={"Software": None})
     rows = [(epsilon, delta) for epsilon, delta in pairs if delta > 0.0]
     return {"rows": rows, "picture": f"data:image/png;base64,{b64encode(written.getvalue()).decode()}"}
