@@ -46,7 +46,7 @@ def test_a_pure_claim_is_as_it_was(run: Run, tmp_path: Path) -> None:
     assert not {"claimed_delta", "mu", "curve"} & set(found["parameters"])
 
 
-@pytest.mark.parametrize(("mu", "verdict"), [(0.01, "violated"), (0.5, "certified")])
+@pytest.mark.parametrize(("mu", "verdict"), [(0.01, "violated"), (1.0, "certified")])
 def test_a_mu_is_a_claim(run: Run, tmp_path: Path, mu: float, verdict: str) -> None:
     code, out, err = run(*EXACT, f"mu={mu}")
     assert (code, err) == (0, "")
