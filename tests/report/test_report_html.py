@@ -16,6 +16,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from dpsmc_audit.evidence.claims import Dp
 from dpsmc_audit.evidence.power import POWER
 from dpsmc_audit.evidence.verdict import Verdict
 from dpsmc_audit.exact.calibration import private
@@ -183,7 +184,7 @@ def test_an_exact_audit_that_cannot_tell_is_undecided(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("epsilon", "lower"), [(0.01, 0.0100004), (0.1, 1.034), (1.0, 8.868), (0.1, 30.0)])
 def test_factors_never_say_more_than_the_bound(epsilon: float, lower: float, tmp_path: Path) -> None:
     made = reports.marginal(tmp_path).found(epsilon_lower=lower)
-    found = replace(made.audit, claim=replace(made.audit.claim, epsilon=epsilon))
+    found = replace(made.audit, claim=replace(made.audit.claim, promise=Dp(epsilon)))
     pattern = r"at least (\S+|a million), where the claim allows about ([\d.,]+)\."
     ((factor, allowed),) = re.findall(pattern, found.sentence)
     assert (float(factor.replace(",", "")) if factor != "a million" else 1e6) <= math.exp(lower)
