@@ -20,6 +20,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -46,7 +47,7 @@ from dpsmc_audit.verify import run as once
 from dpsmc_audit.verify.boundary import KEPT_BACK, VerificationError, sealed
 from dpsmc_audit.verify.constant_data import constant_data_deltas
 from dpsmc_audit.verify.entropy import SeededEntropy, SystemEntropy
-from dpsmc_audit.verify.noise import Grid, bernoulli_exp, discrete_laplace, draw_excess, geometric
+from dpsmc_audit.verify.noise import Grid, coin, draw_excess, geometric, two_sided
 from dpsmc_audit.verify.order import ordered
 from dpsmc_audit.verify.run import Outcome, run_once
 from dpsmc_audit.verify.statement import expected_cost, privacy_statement, probabilities
@@ -75,25 +76,114 @@ def goodness(draws: list[int], pmf: dict[int, float]) -> float:
     return float(chi2.sf(sum((seen - due) ** 2 / due for seen, due in cells), len(cells) - 1))
 
 
+@pytest.mark.parametrize("width", [1, 256], ids=["digit by digit", ""])
 @pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(5, 2), Fraction(7)])
-def test_samplers_follow_their_laws(scale: Fraction) -> None:
+def test_samplers_follow_their_laws(monkeypatch: pytest.MonkeyPatch, scale: Fraction, width: int) -> None:
+    """Also where one random bit seldom decides a coin, so that more are drawn."""
+    monkeypatch.setattr(noise, "WIDTH", width)
     entropy, q = SeededEntropy(11), math.exp(-1 / scale)
-    one = [geometric(scale, entropy) for _ in range(4000)]
+    one = [geometric(scale, entropy) for _ in range(1000)]
     assert goodness(one, {x: (1 - q) * q**x for x in range(4)}) > 1e-6
-    two = [discrete_laplace(scale, entropy) for _ in range(4000)]
+    two = [two_sided(scale, None, entropy) for _ in range(1000)]
     assert goodness(two, {x: (1 - q) / (1 + q) * q ** abs(x) for x in range(-3, 4)}) > 1e-6
+    for lowest in (0, -1, -3):
+        drawn = [two_sided(scale, lowest, entropy) for _ in range(1000)]
+        mass = {x: q ** abs(x) for x in range(lowest, 60)}
+        assert goodness(drawn, {x: mass[x] / sum(mass.values()) for x in range(lowest, 4)}) > 1e-6
 
 
 @pytest.mark.parametrize("exponent", [Fraction(0), Fraction(1, 5), Fraction(1), Fraction(17, 5)])
 def test_a_coin_with_an_exponential_probability(exponent: Fraction) -> None:
     entropy, p = SeededEntropy(12), math.exp(-exponent)
-    heads = sum(bernoulli_exp(exponent, entropy) for _ in range(5000))
+    heads = sum(coin(lambda context: noise._exp(exponent, context.prec), entropy) for _ in range(5000))
     assert abs(heads - 5000 * p) <= 5 * (5000 * p * (1 - p)) ** 0.5
+
+
+def test_a_coin_that_is_close_asks_for_more_digits() -> None:
+    """p = 1/2: the first draw is the middle one and decides nothing; the next one does."""
+
+    class Given:
+        def __init__(self, *values: int) -> None:
+            self.values = list(values)
+
+        def below(self, n: int) -> int:
+            return self.values.pop(0)
+
+    for last, heads in ((0, True), (2**noise.WIDTH - 1, False)):
+        given_values = Given(2 ** (noise.WIDTH - 1) - 1 + (not heads), last)
+        assert coin(lambda context: context.divide(Decimal(1), Decimal(2)), given_values) == heads
+        assert not given_values.values
+
+
+class Counted:
+    """Entropy that notes what it is asked for."""
+
+    def __init__(self, seed: int) -> None:
+        self.known, self.asked = SeededEntropy(seed), list[int]()
+
+    def below(self, n: int) -> int:
+        self.asked.append(n)
+        return self.known.below(n)
+
+
+LARGE_AND_SMALL = [
+    Exponential.private(TEST, 0.3),
+    Laplace(1.0, 2.0),
+    Truncated(1.0, 2.0, -2.0),
+    Truncated(-4.0, 2.0, -2.0),
+]
+
+
+@pytest.mark.parametrize("mechanism", LARGE_AND_SMALL, ids=lambda law: law.name)
+def test_the_work_of_a_draw_does_not_depend_on_what_is_drawn(mechanism: Mechanism) -> None:
+    asked, sizes = [], []
+    for seed in range(60):
+        entropy = Counted(seed)
+        sizes.append(abs(draw_excess(TEST, mechanism, Grid.of(TEST), entropy)))
+        asked.append(entropy.asked)
+    assert max(sizes) > 10 * min(sizes)
+    assert all(each == asked[0] for each in asked)
+
+
+@pytest.mark.parametrize("spent", [0.0, 0.03])
+def test_what_others_draw_takes_a_fixed_time(monkeypatch: pytest.MonkeyPatch, spent: float) -> None:
+    """By a clock of our own: OpenDP and scipy draw for a time that may tell L, and the rest is waited out."""
+    now, laws = [0.0], [(Exponential.private(TEST, 0.3), True), (Law.of("gamma", a=2.0), False)]
+
+    def passes(seconds: float, drawn: int = 7) -> int:
+        now[0] += seconds
+        return drawn
+
+    monkeypatch.setattr(noise.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(noise.time, "sleep", passes)
+    monkeypatch.setattr(noise, "_opendp_laplace", lambda scale: lambda: passes(spent))
+    monkeypatch.setattr(Law, "quantile", lambda law, u: float(passes(spent)))
+    for law, opendp in laws:
+        now[0] = 0.0
+        draw_excess(TEST, law, Grid.of(TEST), SeededEntropy(1), opendp=opendp)
+        assert now[0] == noise.FIXED_TIME
+
+
+def test_a_coin_instead_of_a_walk_reads_its_samples_too() -> None:
+    """L so small that a coin decides. Whether the samples are read, and can be, must not tell that."""
+
+    class Unreadable:
+        name, repeatable = "unreadable", False
+
+        def batches(self, seed: int) -> Iterator[Batch]:
+            raise SourceError("line 1")
+            yield
+
+    with pytest.raises(SourceError):
+        run_once(TEST, Laplace(-1e9, 1.0), Unreadable(), 10**6, SeededEntropy(1))  # type: ignore[arg-type]
+    found = run_once(TEST, Laplace(-1e9, 1.0), Bernoulli(1.0), 10**6, SeededEntropy(1))
+    assert found.tau == 1
 
 
 def test_opendp_draws_the_same_law() -> None:
     scale, q = Fraction(5, 2), math.exp(-0.4)
-    draws = [noise._opendp_laplace(scale) for _ in range(1500)]
+    draw = noise._opendp_laplace(scale)
+    draws = [draw() for _ in range(1500)]
     assert goodness(draws, {x: (1 - q) / (1 + q) * q ** abs(x) for x in range(-3, 4)}) > 1e-6
 
 
