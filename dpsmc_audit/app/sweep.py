@@ -21,6 +21,7 @@ from dpsmc_audit.app.progress import bar
 from dpsmc_audit.report import tables
 from dpsmc_audit.report.page_sweep import write_sweep_report
 from dpsmc_audit.runs.files import KEPT, near, read_json, write_text
+from dpsmc_audit.runs.processes import guard
 from dpsmc_audit.runs.resume import fingerprint_in
 from dpsmc_audit.runs.sweeps import Sweep, begin
 
@@ -61,6 +62,8 @@ class SweepTable(Callback):
         """
         _refuse_swept(config)
         points, given = prod(map(len, _swept(config).values())), tuple(as_typed(config.hydra.overrides.task))
+        if not config.hydra.launcher._target_.endswith(".BasicLauncher"):
+            guard()
         self._sweep = begin(Path(config.hydra.sweep.dir).absolute(), config.get("study"), given, points)
         self._bar = bar("points", points)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from dpsmc_audit.app.config import Config
 from dpsmc_audit.errors import ParameterError, require
 from dpsmc_audit.runs.execution import SERIAL, Execution
-from dpsmc_audit.runs.files import write_json, write_text
+from dpsmc_audit.runs.files import PARTIAL, write_json, write_text
 from dpsmc_audit.runs.notes import warn
 from dpsmc_audit.runs.provenance import provenance
 from dpsmc_audit.runs.schema import SCHEMA
@@ -268,13 +269,13 @@ def _kept(error: SamplerError, config: Config, folder: Path) -> SamplerError:
     from dpsmc_audit.observers.black_box import SamplerError
     from dpsmc_audit.report.tables import columns_csv
 
-    if error.partial is None:
+    if error.partial is None or os.path.lexists(folder / PARTIAL):  # a file of the user
         return error
     note = "the sampler failed: these bounds hold if what made it fail has nothing to do with its outcomes"
     kept = {"parameters": config.parameters(), "error": f"{error}", "note": note, **error.partial.as_dict()}
-    write_json(folder / "partial.json", kept)
+    write_json(folder / PARTIAL, kept)
     write_text(folder / "histogram.csv", columns_csv(error.partial.histogram))
-    return SamplerError(f"{error}; the {error.partial.runs} runs before are in partial.json")
+    return SamplerError(f"{error}; the {error.partial.runs} runs before are in {PARTIAL}")
 
 
 # --- warnings -------------------------------------------------------------------------------------------------------
@@ -455,16 +456,18 @@ class Released:
 def _verify(config: Config, execution: Execution) -> Released:
     """One private run. A seed and paths are no part of its result."""
     from dpsmc_audit.models.keys import checked_formula, public_unit_notes
-    from dpsmc_audit.verify.release import announcement, verify
+    from dpsmc_audit.verify.release import Samples, announcement, verify
 
     formula = checked_formula(config.model, config.formula, config.formula_file)
     for note in public_unit_notes(config.model, formula):
         warn(note)
     seed = config.seed if config.insecure else None
     numbers: dict[str, Any] = {name: getattr(config, name) for name in ("epsilon", "negated", "max_steps")}
-    numbers["order"] = config.model.order_used
+    model = config.model
+    named = (model.path, model.column, model.target, *(formula.signals if formula is not None else ()), "trace", "time")
+    samples = Samples(lambda: config.source, model.order_used, tuple(name for name in named if name is not None))
     print(announcement(config.test, config.law, negated=config.negated))
-    release = verify(config.test, config.law, lambda: config.source, **numbers, seed=seed)
+    release = verify(config.test, config.law, samples, **numbers, seed=seed)
     return Released(release | ({} if formula is None else {"formula": f"{formula}"}))
 
 

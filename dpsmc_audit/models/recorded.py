@@ -123,7 +123,7 @@ class Recorded:
     def _bit(self, number: int, text: str) -> bool:
         if text not in ("0", "1", "False", "True"):
             hint = " (model.column=NAME names one of several columns)" if "," in text else ""
-            raise self._at(number, f"outcomes must be 0 or 1{hint}", f", got {text[:40]!r}")
+            raise self._at(number, "outcomes must be 0 or 1", f"{hint}, got {text[:40]!r}")
         return text in ("1", "True")
 
     def _judged(self, formula: Formula) -> Iterator[Batch]:

@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol, TypeVar, get_args
 
 from dpsmc_audit.errors import ParameterError, require
 from dpsmc_audit.runs.checkpoints import Checkpoint, Sums
+from dpsmc_audit.runs.processes import guard
 
 __all__ = ["AHEAD", "BACKENDS", "SERIAL", "Backend", "Execution", "accumulate", "cut"]
 
@@ -188,6 +189,8 @@ class Execution:
         from joblib import Parallel, delayed, parallel_config
 
         workers, options = self.workers, dict[str, Any](backend="loky", max_nbytes=None)
+        if self.backend == "processes":
+            guard()
         if self.backend == "threads":
             options["backend"] = "threading"
         elif self.backend == "dask":
@@ -300,6 +303,7 @@ def _dask_client(address: str | None, workers: int) -> Iterator[Any]:
     place: Any = address
     with ExitStack() as opened:
         if address is None:
+            guard()
             options = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 40}
             place = opened.enter_context(dask.LocalCluster(n_workers=workers, **options))
         try:

@@ -324,7 +324,7 @@ def draw_excess(test: Sprt, mechanism: Mechanism, grid: Grid, entropy: Entropy, 
         case _:
             uniform = (entropy.below(2**53) + 0.5) / 2**53
             return _in_fixed_time(lambda: grid.units(float(mechanism.quantile(uniform))))
-    # L has at least its lowest value. If that is above the center, the law is that of the tail beyond the center, moved.
+    # If the lowest value is above the center, the law is that of the tail beyond the center, moved.
     start = center if least is None else max(center, least)
     lowest, scale = None if least is None else least - start, grid.scale(test, mechanism.scale)
     if not opendp:
