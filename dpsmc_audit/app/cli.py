@@ -28,7 +28,7 @@ from dpsmc_audit.errors import require
 from dpsmc_audit.runs import sweeps
 from dpsmc_audit.runs.checkpoints import Checkpoint
 from dpsmc_audit.runs.execution import SERIAL
-from dpsmc_audit.runs.files import POINT, RESULT, near, read_json, strict, write_json
+from dpsmc_audit.runs.files import POINT, RESULT, near, read_json, remove_temporary, strict, write_json
 from dpsmc_audit.runs.notes import warn
 from dpsmc_audit.runs.provenance import fingerprint
 from dpsmc_audit.runs.resume import clean, complete, files_in, released_in, seal, take_over
@@ -111,11 +111,14 @@ def _run(job: _Job, config: Config) -> None:
     _refuse_release(job.folder, config)
     key = _key(config)
     if job.sweep is not None and take_over(job.folder, job.sweep, key):
+        Checkpoint(job.folder, key).clear()  # an attempt can be killed between its result and the end
         job.warn(read_json(job.folder / RESULT).get("warnings", []))
         job.note("kept")
         return
     alone = job.sweep is None and not (job.folder / POINT).exists()  # a point of a sweep can have fewer files
     if alone and complete(job.folder, key):
+        Checkpoint(job.folder, key).clear()
+        remove_temporary(job.folder.iterdir())
         _print_finished(job)
         return
     clean(job.folder)

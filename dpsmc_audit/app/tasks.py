@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dpsmc_audit.sampling.runs import Kernel
     from dpsmc_audit.stl import Formula
     from dpsmc_audit.tasks.estimate import Estimate
+    from dpsmc_audit.verify.ledger import Spent
 
 __all__ = ["TASKS", "Audited", "Done", "Estimated", "Released", "Result", "Simulated", "Task", "run"]
 
@@ -467,8 +468,19 @@ def _verify(config: Config, execution: Execution) -> Released:
     named = (model.path, model.column, model.target, *(formula.signals if formula is not None else ()), "trace", "time")
     samples = Samples(lambda: config.source, model.order_used, tuple(name for name in named if name is not None))
     print(announcement(config.test, config.law, negated=config.negated))
-    release = verify(config.test, config.law, samples, **numbers, seed=seed)
+    release = verify(config.test, config.law, samples, **numbers, seed=seed, record=_record(config))
     return Released(release | ({} if formula is None else {"formula": f"{formula}"}))
+
+
+def _record(config: Config) -> Callable[[float, float], Spent] | None:
+    """The ledger of the release, if there is one. Data are known there by their file, models by their keys."""
+    from dpsmc_audit.verify.ledger import Ledger, file_digest
+
+    if config.ledger is None:
+        return None
+    path, ledger = config.model.path, Ledger(Path(config.ledger), config.budget)
+    data = f"{config.model}".encode() if path is None else file_digest(Path(path))
+    return lambda epsilon, delta: ledger.record(epsilon, delta, data)
 
 
 def _own(config: Config, execution: Execution) -> Result:

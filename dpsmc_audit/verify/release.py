@@ -13,6 +13,7 @@ from dpsmc_audit.models.sources import Negated, Source
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.verify.boundary import Allowed, sealed
 from dpsmc_audit.verify.entropy import Entropy, SeededEntropy, SystemEntropy
+from dpsmc_audit.verify.ledger import Spent
 from dpsmc_audit.verify.noise import Grid, opendp_version
 from dpsmc_audit.verify.order import order_words, ordered
 from dpsmc_audit.verify.run import Outcome, run_once
@@ -20,6 +21,7 @@ from dpsmc_audit.verify.statement import expected_cost, privacy_statement
 
 __all__ = ["Samples", "announcement", "sentences", "verify"]
 
+Record = Callable[[float, float], Spent]
 INSECURE = "none: all that is random here was drawn from a seed (insecure=true); whoever knows it can repeat this run"
 
 
@@ -74,6 +76,7 @@ def verify(
     negated: bool = False,
     max_steps: int = 10_000_000,
     seed: int | None = None,
+    record: Record | None = None,
 ) -> dict[str, Any]:
     """Run the test once on private samples and return what may be released.
 
@@ -93,6 +96,9 @@ def verify(
         The largest number of samples.
     seed : int, optional
         Makes the run repeatable. The release then protects nothing, and says so.
+    record : callable, optional
+        Called with the proven bound (epsilon, delta) before the run starts, such as ``Ledger.record``. It returns what
+        all releases leak together, or raises an error that stops this one.
 
     Returns
     -------
@@ -103,6 +109,8 @@ def verify(
     ------
     VerificationError
         If the run fails. The message holds nothing about samples or noise.
+    ParameterError
+        If the order is unknown, or if there is a ledger and nothing is proven for the law of L.
 
     Examples
     --------
@@ -113,31 +121,42 @@ def verify(
     >>> release["decision"], release["tau"] > 0, sorted(release)
     ('H_null', True, ['decision', 'insecure', 'noise', 'privacy', 'tau'])
     """
-    private = samples if isinstance(samples, Samples) else Samples.of(samples)
-    order = private.order
+    given = samples if isinstance(samples, Samples) else Samples.of(samples)
+    order = given.order
     require(order is None or order in ORDERS, f"order must be one of {', '.join(ORDERS)}, got {order}")
     privacy = privacy_statement(test, mechanism, epsilon, negated=negated)
     if order is not None:
         privacy["samples"] = order_words(order, seeded=seed is not None)
     if seed is not None:
         privacy["protection"] = INSECURE
+    spent = None if record is None else _recorded(record, privacy)
     grid = Grid.of(test)
     opendp = opendp_version(test, mechanism, grid) if seed is None else None
     entropy: Entropy = SystemEntropy() if seed is None else SeededEntropy(seed)
 
     def run() -> Outcome:
-        source = ordered(private.open(), order, entropy)
+        source = ordered(given.open(), order, entropy)
         counted = Negated(source) if negated else source
         return run_once(test, mechanism, counted, max_steps, entropy, opendp=opendp is not None)
 
-    tau, decision = sealed(run, Allowed(max_steps, private.names, recorded=order is not None))
-    return {
+    tau, decision = sealed(run, Allowed(max_steps, given.names, recorded=order is not None))
+    release = {
         "decision": decision,
         "tau": tau,
         "insecure": seed is not None,
         "privacy": privacy,
         "noise": _noise(mechanism, grid, opendp, seed is not None),
     }
+    return release if spent is None else release | {"ledger": spent.as_dict()}
+
+
+def _recorded(record: Record, privacy: dict[str, Any]) -> Spent:
+    """Record the release before it is made. Its statement then says what all of them leak together."""
+    most = privacy["at_most"]
+    require(most is not None, "ledger: nothing is proven for one release with these parameters, so none can be counted")
+    spent = record(privacy["epsilon"], most["delta_at_epsilon"])
+    privacy["composition"] = spent.words
+    return spent
 
 
 def _noise(mechanism: Mechanism, grid: Grid, opendp: str | None, seeded: bool) -> dict[str, str]:

@@ -143,7 +143,7 @@ def test_the_order_is_drawn_by_the_operating_system(monkeypatch: pytest.MonkeyPa
         return randbelow(n)
 
     monkeypatch.setattr(secrets, "randbelow", noted)
-    monkeypatch.setattr(release, "sealed", lambda run: run())  # in this process
+    monkeypatch.setattr(release, "sealed", lambda run, allowed: run())  # in this process
     (tmp_path / "o.csv").write_text(SORTED)
     assert run("task=verify", *HALF, "mechanism=none", "model=recorded", "model.path=o.csv")[0] == 0
     assert asked == [2, 2**64, *range(3000, 3000 - BATCH, -1)]

@@ -153,20 +153,25 @@ def test_the_work_of_a_draw_does_not_depend_on_what_is_drawn(mechanism: Mechanis
 @pytest.mark.parametrize("spent", [0.0, 0.03])
 def test_what_others_draw_takes_a_fixed_time(monkeypatch: pytest.MonkeyPatch, spent: float) -> None:
     """By a clock of our own: OpenDP and scipy draw for a time that may tell L, and the rest is waited out."""
-    now, laws = [0.0], [(Exponential.private(TEST, 0.3), True), (Law.of("gamma", a=2.0), False)]
+    now = [0.0]
+    laws: list[tuple[Mechanism, bool]] = [(Exponential.private(TEST, 0.3), True), (Law.of("gamma", a=2.0), False)]
 
     def passes(seconds: float, drawn: int = 7) -> int:
         now[0] += seconds
         return drawn
 
-    monkeypatch.setattr(noise.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(noise.time, "sleep", passes)
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "sleep", passes)
     monkeypatch.setattr(noise, "_opendp_laplace", lambda scale: lambda: passes(spent))
     monkeypatch.setattr(Law, "quantile", lambda law, u: float(passes(spent)))
     for law, opendp in laws:
         now[0] = 0.0
         draw_excess(TEST, law, Grid.of(TEST), SeededEntropy(1), opendp=opendp)
         assert now[0] == noise.FIXED_TIME
+
+
+def unreadable(number: int) -> Batch:
+    raise SourceError(f"line {number}")
 
 
 def test_a_coin_instead_of_a_walk_reads_its_samples_too() -> None:
@@ -176,8 +181,7 @@ def test_a_coin_instead_of_a_walk_reads_its_samples_too() -> None:
         name, repeatable = "unreadable", False
 
         def batches(self, seed: int) -> Iterator[Batch]:
-            raise SourceError("line 1")
-            yield
+            return map(unreadable, range(3))
 
     with pytest.raises(SourceError):
         run_once(TEST, Laplace(-1e9, 1.0), Unreadable(), 10**6, SeededEntropy(1))  # type: ignore[arg-type]
@@ -576,9 +580,9 @@ def patched() -> Outcome:
     """Every module that could write the answer or end the child is the model's."""
     import json
 
-    json.dumps = lambda *_: '{"tau": 1, "decision": "226 of 256"}'  # type: ignore[assignment]
-    sys.exit = os._exit = os.kill = signal.signal = lambda *_: None  # type: ignore[assignment]
-    sys.stdout = sys.stderr = sys.__stdout__ = sys.__stderr__ = open("/dev/null", "w")  # noqa: SIM115
+    changed: dict[str, Any] = {"dumps": lambda *_: '{"tau": 1, "decision": "226 of 256"}'}
+    for module, name in ((json, "dumps"), (sys, "exit"), (os, "_exit"), (os, "kill"), (signal, "signal")):
+        setattr(module, name, changed.get(name, lambda *_: None))
     threading.Thread(target=time.sleep, args=(600,)).start()
     return Outcome(17, "H_alt")
 
@@ -620,8 +624,7 @@ def test_the_place_of_an_error_in_a_file_is_shown(
         given = parse(formula) if formula else None
         return [*Recorded(f"{path}", column, given, step if formula else None).batches(0)]
 
-    with warnings.catch_warnings(), pytest.raises(SourceError) as caught:
-        warnings.simplefilter("ignore")
+    with np.errstate(all="ignore"), pytest.raises(SourceError) as caught:
         read()
     names = (*Samples.of(Bernoulli(0.5)).names, f"{path}", "ok", "x")
     assert is_public(caught.value.place, names, recorded=True), caught.value.place
