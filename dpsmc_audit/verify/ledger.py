@@ -67,8 +67,8 @@ class Spent:
             return f"no bound is left for the {self.releases} releases in this ledger together"
         return (
             f"the {self.releases} releases in this ledger together leak at most (epsilon, delta) = "
-            f"({self.epsilon:.6g}, {self.delta:.3g}) about one sample: their proven bounds added up; this holds for independent samples "
-            "if no parameter was chosen by an earlier result"
+            f"({self.epsilon:.6g}, {self.delta:.3g}) about one sample: their proven bounds added up; this holds for "
+            "independent samples if no parameter was chosen by an earlier result"
         )
 
     def as_dict(self) -> dict[str, Any]:

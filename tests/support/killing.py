@@ -57,6 +57,7 @@ WARM = (
     ["-m", "notion=marginal", "runs=200", "pairs=4", "alpha=0.05,0.1"],
 )
 """Commands that load all code and compile all kernels."""
+QUICK = ("delta=0.05", "epsilon=0.5", "backend=serial")
 
 
 def warm() -> None:
@@ -67,14 +68,7 @@ def warm() -> None:
 
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         for words in WARM:
-            sys.argv = [
-                "dpsmc_audit",
-                *words,
-                "delta=0.05",
-                "epsilon=0.5",
-                "backend=serial",
-                f"hydra.sweep.dir={folder}",
-            ]
+            sys.argv = ["dpsmc_audit", *words, *QUICK, f"hydra.sweep.dir={folder}"]
             cli.main()
             GlobalHydra.instance().clear()
 
