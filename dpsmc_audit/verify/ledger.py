@@ -184,6 +184,7 @@ class Ledger:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Keep other processes from the ledger."""
+        require(self.path.name != "" and not self.path.is_dir(), f"ledger: {self.path} is a folder")
         regular(self.path)
         require(self.path.parent.is_dir(), f"ledger: there is no folder {self.path.parent}")
         lock = FileLock(self.path.with_name(f".{self.path.name}.lock"), timeout=10)
@@ -240,9 +241,7 @@ class Ledger:
         if budget is not None:
             used = f"ledger: {len(lines)} releases took epsilon = {before:.6g} of a budget of {budget:g}"
             require(total <= budget * (1.0 + SLACK), f"{used}, another {epsilon:g} is too much")
-            require(
-                deltas < 1.0, f"{used}; with another one their deltas would add up to {deltas:.3g}, which is no bound"
-            )
+            require(deltas < 1.0, f"{used}; with another one their deltas add up to {deltas:.3g}, which is no bound")
         return Spent(len(lines) + 1, total, deltas, budget)
 
     def _append(self, line: dict[str, Any]) -> None:
