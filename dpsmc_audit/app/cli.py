@@ -22,7 +22,7 @@ from omegaconf import DictConfig
 
 from dpsmc_audit.app.config import Config, as_typed, known_keys, read, register
 from dpsmc_audit.app.interrupts import exit_code, ignore, interrupted
-from dpsmc_audit.app.keys import UnknownKeyError, key_of, overrides_in, own_configuration
+from dpsmc_audit.app.keys import UnknownKeyError, check_options, key_of, overrides_in, own_configuration
 from dpsmc_audit.app.messages import one_line, unknown_to_hydra
 from dpsmc_audit.errors import require
 from dpsmc_audit.runs import sweeps
@@ -225,6 +225,7 @@ def _refuse_unknown(arguments: Sequence[str]) -> None:
 
     Files of the user can have groups of their own, so names without a dot are then left to Hydra and to `read`.
     """
+    check_options(arguments)
     own = own_configuration(arguments)
     keys = (key_of(word) for word in overrides_in(arguments))
     known_keys().refuse(key for key in keys if not own or "." in key)

@@ -104,6 +104,10 @@ def run(config: Config, folder: Path, execution: Execution = SERIAL, *, alone: b
         result = TASKS[name](config, execution)
     except SamplerError as error:
         raise _kept(error, config, folder) from error
+    except (KeyboardInterrupt, Exception):
+        raise
+    except BaseException as error:  # code of the user must not decide how the command ends
+        raise ParameterError(f"the user's code raised {said(error)}") from error
     if alone and isinstance(result, Audited) and config.sampler is None:
         result = replace(result, others=_others(config, result.audit.observer))
     if hasattr(result, "write"):
@@ -421,8 +425,12 @@ class Estimated:
         from dpsmc_audit.report.figures import save
         from dpsmc_audit.report.traces import traces_figure
 
-        if self.formula is not None and self.formula.signals:
+        if self.formula is None or not self.formula.signals:
+            return
+        try:
             save(traces_figure(self.found, self.formula, self.model), folder / "traces", ("png",))
+        except (ArithmeticError, ValueError) as error:  # an estimate is not lost to its picture
+            warn(f"the traces could not be drawn: {said(error)}")
 
 
 def _estimate(config: Config, execution: Execution) -> Estimated:

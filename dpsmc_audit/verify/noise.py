@@ -23,10 +23,12 @@ from functools import lru_cache
 from typing import Self
 
 from dpsmc_audit.mechanisms import Exponential, Laplace, Mechanism, NoNoise, Truncated
+from dpsmc_audit.runs.notes import warn
 from dpsmc_audit.sprt import Sprt
+from dpsmc_audit.targets import said
 from dpsmc_audit.verify.entropy import Entropy
 
-__all__ = ["Grid", "coin", "draw_excess", "geometric", "opendp_version", "two_sided"]
+__all__ = ["Grid", "coin", "draw_excess", "geometric", "loads", "opendp_version", "two_sided"]
 
 
 @dataclass(frozen=True)
@@ -263,9 +265,27 @@ def opendp_version(test: Sprt, mechanism: Mechanism, grid: Grid) -> str | None:
     if not isinstance(mechanism, (Exponential, Laplace, Truncated)) or grid.scale(test, mechanism.scale) > 2**50:
         return None
     try:
-        return version("opendp")
+        found = version("opendp")
     except PackageNotFoundError:
         return None
+    return found if loads() else None
+
+
+@lru_cache(maxsize=1)
+def loads() -> bool:
+    """Tell whether OpenDP can be used, and warn if not. In the child process nobody would learn why it cannot.
+
+    Returns
+    -------
+    bool
+        True if its library loads.
+    """
+    try:
+        import opendp.prelude  # noqa: F401
+    except Exception as error:
+        warn(f"OpenDP does not load ({said(error)}): L is drawn without it")
+        return False
+    return True
 
 
 def _opendp_laplace(scale: Fraction) -> Callable[[], int]:
