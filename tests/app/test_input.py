@@ -201,4 +201,4 @@ def test_tables_escape_what_has_a_meaning(
     monkeypatch.setattr(tables, "_cells", lambda rows: (columns, [[ODD_CELL]]))
     text = write([{}])
     assert cell in text
-    assert len(text.splitlines()) == (3 if write is tables.as_markdown else 4)
+    assert len(text.splitlines()) == (3 if write is tables.as_markdown else 5)
