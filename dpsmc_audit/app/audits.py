@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -10,7 +11,7 @@ from dpsmc_audit.app.cautions import levels_exceeded, outside_assumption, unfini
 from dpsmc_audit.app.config import Config
 from dpsmc_audit.errors import ParameterError, require
 from dpsmc_audit.runs.execution import Execution
-from dpsmc_audit.runs.files import write_json, write_text
+from dpsmc_audit.runs.files import PARTIAL, write_json, write_text
 from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.setting import Adjacent
 from dpsmc_audit.targets import load_target, said
@@ -237,10 +238,10 @@ def kept_before(error: SamplerError, config: Config, folder: Path) -> SamplerErr
     from dpsmc_audit.observers.black_box import SamplerError
     from dpsmc_audit.report.tables import columns_csv
 
-    if error.partial is None:
+    if error.partial is None or os.path.lexists(folder / PARTIAL):  # a file of the user
         return error
     note = "the sampler failed: these bounds hold if what made it fail has nothing to do with its outcomes"
     kept = {"parameters": config.parameters(), "error": f"{error}", "note": note, **error.partial.as_dict()}
-    write_json(folder / "partial.json", kept)
+    write_json(folder / PARTIAL, kept)
     write_text(folder / "histogram.csv", columns_csv(error.partial.histogram))
-    return SamplerError(f"{error}; the {error.partial.runs} runs before are in partial.json")
+    return SamplerError(f"{error}; the {error.partial.runs} runs before are in {PARTIAL}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
@@ -109,6 +110,8 @@ class Config:
     formula_file: str | None = None
     relation: str = "gt"
     insecure: bool = False
+    ledger: str | None = None
+    budget: float | None = None
     study: str | None = None
     task: Named = field(default_factory=Named)
     mechanism: Noise = field(default_factory=Noise)
@@ -220,6 +223,7 @@ class Config:
         task, model = self.task.name, self.model.name
         require(self.relation in RELATIONS, f"relation must be one of {', '.join(RELATIONS)}, got {self.relation}")
         require(not self.insecure or task == "verify", f"insecure is for task=verify, got {task}")
+        self._check_ledger()
         own = task == "verify" and self.mechanism.name == "python"
         require(not own, "task=verify cannot use mechanism=python: nothing could be said of how its noise is drawn")
         if self.known:
@@ -234,6 +238,15 @@ class Config:
         require(task != "simulate" or model != "recorded", "task=simulate needs new samples for each run, not recorded")
         ordered = task == "verify" or self.model.order in (None, ORDERS[0])
         require(ordered, f"model.order={self.model.order} is for task=verify: task={task} counts every recorded sample")
+
+    def _check_ledger(self) -> None:
+        """Check what counts releases."""
+        task = self.task.name
+        require(self.ledger is None or task == "verify", f"ledger is for task=verify, got {task}")
+        require(self.ledger != "", "ledger must name a file")
+        require(self.ledger is None or not self.insecure, "ledger has no meaning with insecure=true")
+        require(self.budget is None or self.ledger is not None, "budget needs ledger=PATH")
+        require(self.budget is None or 0.0 < self.budget < math.inf, f"budget must be positive, got {self.budget}")
 
     @property
     def known(self) -> bool:
@@ -351,7 +364,7 @@ class Config:
             return {name: values[name] for name in PUBLIC} | names | public
         targets = {"task_target": self.task.target, "notion_target": self.notion.target}
         given |= {name: target for name, target in targets.items() if target is not None}
-        for name in ("study", "sampler", "samples", "missing", "insecure", "backend"):
+        for name in ("study", "sampler", "samples", "missing", "insecure", "ledger", "budget", "backend"):
             del values[name]
         if self.claimed_delta == 0.0:
             del values["claimed_delta"]

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from dpsmc_audit.app.audits import Audited, audit_of, kept_before, others_of
 from dpsmc_audit.app.cautions import doubtful_units, levels_exceeded, outside_assumption, unfinished
 from dpsmc_audit.app.config import Config
-from dpsmc_audit.errors import require
+from dpsmc_audit.errors import ParameterError, require
 from dpsmc_audit.runs.execution import SERIAL, Execution
 from dpsmc_audit.runs.notes import warn
 from dpsmc_audit.runs.provenance import provenance
 from dpsmc_audit.runs.schema import SCHEMA
-from dpsmc_audit.targets import load_target
+from dpsmc_audit.targets import load_target, said
 
 if TYPE_CHECKING:
     from dpsmc_audit.sampling.runs import Kernel
     from dpsmc_audit.stl import Formula
     from dpsmc_audit.tasks.estimate import Estimate
+    from dpsmc_audit.verify.ledger import Spent
 
 __all__ = ["TASKS", "Done", "Estimated", "Released", "Result", "Simulated", "Task", "run"]
 
@@ -96,6 +97,10 @@ def run(config: Config, folder: Path, execution: Execution = SERIAL, *, alone: b
         result = TASKS[name](config, execution)
     except SamplerError as error:
         raise kept_before(error, config, folder) from error
+    except (KeyboardInterrupt, Exception):
+        raise
+    except BaseException as error:  # code of the user must not decide how the command ends
+        raise ParameterError(f"the user's code raised {said(error)}") from error
     if alone and isinstance(result, Audited) and config.own is None:
         result = replace(result, others=others_of(config, result.audit.observer))
     if hasattr(result, "write"):
@@ -197,8 +202,12 @@ class Estimated:
         from dpsmc_audit.report.figures import save
         from dpsmc_audit.report.traces import traces_figure
 
-        if self.formula is not None and self.formula.signals:
+        if self.formula is None or not self.formula.signals:
+            return
+        try:
             save(traces_figure(self.found, self.formula, self.model), folder / "traces", ("png",))
+        except (ArithmeticError, ValueError) as error:  # an estimate is not lost to its picture
+            warn(f"the traces could not be drawn: {said(error)}")
 
 
 def _estimate(config: Config, execution: Execution) -> Estimated:
@@ -234,17 +243,30 @@ class Released:
 def _verify(config: Config, execution: Execution) -> Released:
     """One private run. A seed and paths are no part of its result."""
     from dpsmc_audit.models.keys import checked_formula, public_unit_notes
-    from dpsmc_audit.verify.release import announcement, verify
+    from dpsmc_audit.verify.release import Samples, announcement, verify
 
     formula = checked_formula(config.model, config.formula, config.formula_file)
     for note in public_unit_notes(config.model, formula):
         warn(note)
     seed = config.seed if config.insecure else None
     numbers: dict[str, Any] = {name: getattr(config, name) for name in ("epsilon", "negated", "max_steps")}
-    numbers["order"] = config.model.order_used
+    model = config.model
+    named = (model.path, model.column, model.target, *(formula.signals if formula is not None else ()), "trace", "time")
+    samples = Samples(lambda: config.source, model.order_used, tuple(name for name in named if name is not None))
     print(announcement(config.test, config.law, negated=config.negated))
-    release = verify(config.test, config.law, lambda: config.source, **numbers, seed=seed)
+    release = verify(config.test, config.law, samples, **numbers, seed=seed, record=_record(config))
     return Released(release | ({} if formula is None else {"formula": f"{formula}"}))
+
+
+def _record(config: Config) -> Callable[[float, float], Spent] | None:
+    """The ledger of the release, if there is one. Data are known there by their file, models by their keys."""
+    from dpsmc_audit.verify.ledger import Ledger, file_digest
+
+    if config.ledger is None:
+        return None
+    path, ledger = config.model.path, Ledger(Path(config.ledger), config.budget)
+    data = f"{config.model}".encode() if path is None else file_digest(Path(path))
+    return lambda epsilon, delta: ledger.record(epsilon, delta, data)
 
 
 def _own(config: Config, execution: Execution) -> Result:

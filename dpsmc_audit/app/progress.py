@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import lru_cache
+from threading import RLock
 from typing import TYPE_CHECKING
 
 from tqdm import tqdm
@@ -37,7 +39,14 @@ def bar(what: str, total: int | None) -> tqdm:
     tqdm
         A bar that appears after a second and vanishes in the end. It is silent if standard error is no terminal.
     """
+    _lock_threads_only()
     return tqdm(total=total, desc=what, unit=f" {what}", delay=1.0, leave=False, dynamic_ncols=True, disable=None)
+
+
+@lru_cache(maxsize=1)
+def _lock_threads_only() -> None:
+    """Bars of one process need no semaphore of the system, which a killed process would leave behind."""
+    tqdm.set_lock(RLock())
 
 
 @contextmanager

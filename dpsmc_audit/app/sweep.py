@@ -18,9 +18,11 @@ from dpsmc_audit.app.config import as_typed, known_keys
 from dpsmc_audit.app.keys import key_of, paths
 from dpsmc_audit.app.messages import one_line
 from dpsmc_audit.app.progress import bar
+from dpsmc_audit.errors import require
 from dpsmc_audit.report import columns, tables
 from dpsmc_audit.report.page_sweep import write_sweep_report
 from dpsmc_audit.runs.files import KEPT, near, read_json, write_text
+from dpsmc_audit.runs.processes import guard
 from dpsmc_audit.runs.resume import fingerprint_in
 from dpsmc_audit.runs.sweeps import Sweep, begin
 
@@ -60,7 +62,11 @@ class SweepTable(Callback):
             Not used.
         """
         _refuse_swept(config)
+        empty = [key for key, values in _swept(config).items() if not values]
+        require(not empty, f"the sweep has no points: {', '.join(empty)} has no values")
         points, given = prod(map(len, _swept(config).values())), tuple(as_typed(config.hydra.overrides.task))
+        if not config.hydra.launcher._target_.endswith(".BasicLauncher"):
+            guard()
         self._sweep = begin(Path(config.hydra.sweep.dir).absolute(), config.get("study"), given, points)
         self._bar = bar("points", points)
 

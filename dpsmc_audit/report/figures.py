@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from dpsmc_audit.observers.expected.audit import ExpectedAudit
 from dpsmc_audit.report.bins import Bins, bins_of, ratio_limit
 from dpsmc_audit.report.scales import ROUNDING
 from dpsmc_audit.report.style import BLUE, DARK_BLUE, GREEN, GREY, ORANGE, RED, new_figure, tidy
+from dpsmc_audit.runs.files import write_bytes
 
 __all__ = ["audit_figure", "profile_figure", "save", "sweep_figure", "title_of", "trade_off_figure"]
 
@@ -37,7 +39,9 @@ def save(figure: Figure, path: Path, suffixes: Sequence[str] = ("png", "pdf")) -
     """
     for suffix in suffixes:
         metadata = {"CreationDate": None} if suffix == "pdf" else {"Software": None}
-        figure.savefig(path.with_suffix(f".{suffix}"), dpi=200, metadata=metadata)
+        drawn = BytesIO()
+        figure.savefig(drawn, format=suffix, dpi=200, metadata=metadata)
+        write_bytes(path.with_suffix(f".{suffix}"), drawn.getvalue())  # a link is replaced, not followed
 
 
 # --- audits ---------------------------------------------------------------------------------------------------------

@@ -90,7 +90,8 @@ def as_markdown(rows: Sequence[Row]) -> str:
         The table.
     """
     columns, cells = _cells(rows)
-    lines = [[column.heading for column in columns], ["---:"] * len(columns), *cells]
+    body = [[cell.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ") for cell in line] for line in cells]
+    lines = [[column.heading for column in columns], ["---:"] * len(columns), *body]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
@@ -113,10 +114,18 @@ def as_latex(rows: Sequence[Row]) -> str:
     return "\n".join([*lines, *(" & ".join(line) + r" \\" for line in body), r"\end{tabular}"]) + "\n"
 
 
+LATEX = {
+    "\\": r"\textbackslash{}",
+    **{plain: rf"\{plain}" for plain in "_%&#{}$"},
+    **{plain: rf"\{plain}{{}}" for plain in "~^"},
+    "±": r"$\pm$",
+    "\n": " ",
+}
+"""What letters of a cell are in LaTeX."""
+
+
 def _latex(cell: str) -> str:
-    for plain, escaped in (("_", r"\_"), ("±", r"$\pm$"), (" us", r" $\mu$s"), ("%", r"\%")):
-        cell = cell.replace(plain, escaped)
-    return cell
+    return "".join(LATEX.get(letter, letter) for letter in cell).replace(" us", r" $\mu$s")
 
 
 def as_csv(rows: Sequence[Row], names: Sequence[str]) -> str:
