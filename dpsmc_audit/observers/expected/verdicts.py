@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.evidence.intervals import student_quantile
 from dpsmc_audit.evidence.judging import enclosed_delta
+from dpsmc_audit.evidence.power import POWER
 from dpsmc_audit.evidence.profiles import factor
 from dpsmc_audit.evidence.verdict import Finding, Verdict
 from dpsmc_audit.evidence.witness import Event, Outcomes, Ranges, Share, SmallestNoise
@@ -42,6 +43,9 @@ __all__ = [
 
 FEWEST_PAIRS = 200
 """A sampled verdict needs this many pairs: its bound is asymptotic, and rare sequences need a chance to show."""
+
+_MARGIN = 3.0
+"""By how many standard errors more than the judgement needs a difference must show where it is chosen."""
 
 CANDIDATES = 17
 
@@ -387,12 +391,15 @@ def _gap_verdict(choice: _Differences, judged: _Differences, mass: FloatArray, l
     best: tuple[float, int, int] | None = None
     for early in (0, 1):
         mean, error = choice.mean_and_error(early)
-        promising = np.flatnonzero((mean - 1.0 >= (level + 3.0) * error) & (mass > 0.0) & (mean > 0.0))
+        promising = np.flatnonzero((mean - 1.0 >= (level + _MARGIN) * error) & (mass > 0.0) & (mean > 0.0))
         if promising.size and (best is None or mass[promising[-1]] > best[0]):
             best = (float(mass[promising[-1]]), early, int(promising[-1]))
-    spread = float(min(judged.mean_and_error(m)[1].max() for m in (0, 1)))
     enough = choice.pairs + judged.pairs >= FEWEST_PAIRS
-    detectable = 1.0 + (level + NormalDist().inv_cdf(0.9)) * spread if enough and spread > 0.0 else None
+    # the difference is largest at the smallest L that has a probability; the choice asks for more than the judgement
+    first = int(np.argmax(mass > 0.0))
+    spread = max(float(choice.mean_and_error(m)[1][first]) for m in (0, 1))
+    needed = level + _MARGIN + NormalDist().inv_cdf(POWER)
+    detectable = 1.0 + needed * spread if enough and spread > 0.0 else None
     if best is not None and enough:
         share, early, k = best
         mean, error = judged.mean_and_error(early)
