@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpsmc_audit.evidence.intervals import student_quantile
 from dpsmc_audit.evidence.verdict import Verdict
-from dpsmc_audit.observers.expected.verdicts import CANDIDATES, _Differences, _gap_verdict, student_quantile
+from dpsmc_audit.observers.expected.verdicts import CANDIDATES, _Differences, _gap_verdict
 
 HALF, AUDITS = 250, 300
 
