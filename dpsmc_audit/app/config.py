@@ -51,6 +51,8 @@ class Config:
         The test and the system. `p_phi` is None if a model has it, and a level of one error is None if it is `alpha`.
     epsilon, claimed_delta : float
         The privacy claim.
+    mu, curve : float and str, optional
+        Another claim in its place: Gaussian differential privacy, or the file of a curve.
     entry : int or list of int
         The changed samples.
     runs, pairs, draws : int
@@ -63,16 +65,24 @@ class Config:
         The level of intervals, and the smallest probability of an event behind a bound on epsilon.
     epsilons : list of float, optional
         Where the privacy profile is computed.
-    method : str
-        How a verdict comes from runs.
+    early : bool
+        Whether sampling stops as soon as the claim is refuted.
     sequence, sampler : str, optional
         A file of the other samples, and the user's mechanism.
+    samples, label : object, optional
+        The file or files of runs one already has, and the column of labels.
+    missing : bool
+        Whether nan and None are outcomes of their own.
+    predictor : str, optional
+        The user's classifier.
     formula, formula_file : str, optional
         The specification, or its file.
     relation : str
         Which side of `p` is asked for.
     insecure : bool
         Whether a release may have a seed.
+    ledger, budget : str and float, optional
+        The file that counts releases, and the largest sum of their epsilons.
     study : str, optional
         The name of a sweep.
     task, mechanism, notion, model, engine, backend

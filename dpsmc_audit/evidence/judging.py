@@ -120,12 +120,38 @@ class OneEvent:
     known: Event
 
     def ends(self, epsilon: float, side: int) -> tuple[float, float]:
-        """Bound the delta of one direction."""
+        """Bound the delta of one direction.
+
+        Parameters
+        ----------
+        epsilon : float
+            The epsilon.
+        side : {1, 0}
+            The direction: the likelier member.
+
+        Returns
+        -------
+        tuple of float
+            The lower and the upper end.
+        """
         p, q = (self.known.p1, self.known.p0) if side == 1 else (self.known.p0, self.known.p1)
         return (p * (1.0 - _ROUNDING) if q == 0.0 else 0.0), 1.0
 
     def event(self, epsilon: float, side: int) -> Event:
-        """Return the event."""
+        """Return the event.
+
+        Parameters
+        ----------
+        epsilon : float
+            The epsilon.
+        side : {1, 0}
+            The direction: the likelier member.
+
+        Returns
+        -------
+        Event
+            The event.
+        """
         return self.known
 
 
@@ -146,13 +172,39 @@ class KnownLaws:
     error: float
 
     def ends(self, epsilon: float, side: int) -> tuple[float, float]:
-        """Bound the delta of one direction."""
+        """Bound the delta of one direction.
+
+        Parameters
+        ----------
+        epsilon : float
+            The epsilon.
+        side : {1, 0}
+            The direction: the likelier member.
+
+        Returns
+        -------
+        tuple of float
+            The lower and the upper end.
+        """
         delta, _ = one_direction(self.p1, self.p0, epsilon, side)
         off = (1.0 + factor(epsilon)) * self.error
         return max(delta - off, 0.0), delta + off
 
     def event(self, epsilon: float, side: int) -> Event:
-        """Collect the outcomes that need a delta."""
+        """Collect the outcomes that need a delta.
+
+        Parameters
+        ----------
+        epsilon : float
+            The epsilon.
+        side : {1, 0}
+            The direction: the likelier member.
+
+        Returns
+        -------
+        Event
+            The event.
+        """
         return one_direction(self.p1, self.p0, epsilon, side)[1]
 
 

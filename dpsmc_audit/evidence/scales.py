@@ -112,7 +112,18 @@ class Number:
         self.whole = self.whole and bool(np.all(absent | (values == np.rint(values))))
 
     def encode(self, table: Table) -> FloatArray:
-        """Turn runs into finite numbers."""
+        """Turn runs into finite numbers.
+
+        Parameters
+        ----------
+        table : dict
+            Columns by name.
+
+        Returns
+        -------
+        array
+            A finite number for each run.
+        """
         values = table[self.name]
         self.note(values)
         coded = np.clip(values, LOWEST, HIGHEST)
@@ -172,7 +183,18 @@ class Category:
         self.name, self.codes = name, Codes(most, known, shared)
 
     def encode(self, table: Table) -> FloatArray:
-        """Turn runs into finite numbers."""
+        """Turn runs into finite numbers.
+
+        Parameters
+        ----------
+        table : dict
+            Columns by name.
+
+        Returns
+        -------
+        array
+            A finite number for each run.
+        """
         return self.codes.of(table[self.name]).astype(np.float64)
 
     def words(self, low: float, high: float) -> str:
@@ -247,7 +269,18 @@ class Pair:
         self.name = f"{lead.name} then {then.name}"
 
     def encode(self, table: Table) -> FloatArray:
-        """Turn runs into finite numbers."""
+        """Turn runs into finite numbers.
+
+        Parameters
+        ----------
+        table : dict
+            Columns by name.
+
+        Returns
+        -------
+        array
+            A finite number for each run.
+        """
         codes = self.lead.codes.of(table[self.lead.name])
         if isinstance(self.then, Number):
             values = table[self.then.name]

@@ -38,15 +38,47 @@ class Score(Protocol):
     name: str
 
     def features(self, views: Views, outputs: Outputs) -> FloatArray:
-        """Return what the score is computed from: a row for each run."""
+        """Return what the score is computed from: a row for each run.
+
+        Parameters
+        ----------
+        views : Views
+            They know the categories so far.
+        outputs : Outputs
+            The runs.
+
+        Returns
+        -------
+        array
+            A row for each run.
+        """
         ...
 
     def values(self, features: FloatArray) -> FloatArray:
-        """Return the score of each run, a finite number."""
+        """Return the score of each run, a finite number.
+
+        Parameters
+        ----------
+        features : array
+            A row for each run.
+
+        Returns
+        -------
+        array
+            The scores.
+        """
         ...
 
     def learn(self, features: FloatArray, labels: IntArray) -> None:
-        """Take in runs with their labels."""
+        """Take in runs with their labels.
+
+        Parameters
+        ----------
+        features : array
+            A row for each run.
+        labels : array of int
+            The labels.
+        """
         ...
 
     def saved(self) -> Saved:
@@ -54,7 +86,13 @@ class Score(Protocol):
         ...
 
     def restore(self, saved: Saved) -> None:
-        """Set the state."""
+        """Set the state.
+
+        Parameters
+        ----------
+        saved : Saved
+            The result of `saved`.
+        """
         ...
 
 
@@ -62,11 +100,30 @@ class Classifier(Protocol):
     """What a user's predictor must have, as classifiers of scikit-learn do."""
 
     def fit(self, features: FloatArray, labels: IntArray) -> Any:
-        """Learn from runs."""
+        """Learn from runs.
+
+        Parameters
+        ----------
+        features : array
+            A row for each run.
+        labels : array of int
+            The labels.
+        """
         ...
 
     def predict_proba(self, features: FloatArray) -> Any:
-        """Return the probability of label 1 for each run, alone or in the second of two columns."""
+        """Return the probability of label 1 for each run, alone or in the second of two columns.
+
+        Parameters
+        ----------
+        features : array
+            A row for each run.
+
+        Returns
+        -------
+        array
+            A probability for each run, or two columns.
+        """
         ...
 
 

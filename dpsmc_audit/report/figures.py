@@ -20,6 +20,7 @@ from dpsmc_audit.observers.expected.audit import ExpectedAudit
 from dpsmc_audit.report.bins import Bins, bins_of, ratio_limit
 from dpsmc_audit.report.scales import ROUNDING
 from dpsmc_audit.report.style import BLUE, DARK_BLUE, GREEN, GREY, ORANGE, RED, new_figure, tidy
+from dpsmc_audit.report.trade_off_chart import least_misses
 from dpsmc_audit.runs.files import write_bytes
 
 __all__ = ["audit_figure", "profile_figure", "save", "sweep_figure", "title_of", "trade_off_figure"]
@@ -127,11 +128,8 @@ def trade_off_figure(audit: BlackBoxAudit) -> Figure:
     axes = figure.subplots()
     axes.plot([0.0, 1.0], [1.0, 0.0], color=GREY, ls=":", lw=1.0, label="guessing")
     alpha = np.linspace(0.0, 1.0, 401)
-    lines = [np.ones_like(alpha) * 0.0]
-    for point in audit.claim.promise.points:
-        times = factor(point.epsilon)
-        lines += [1.0 - point.delta_0 - times * alpha, (1.0 - point.delta_1 - alpha) / times]
-    axes.plot(alpha, np.max(lines, axis=0), color=GREEN, ls="--", label="least misses that the claim allows")
+    allowed = least_misses(audit.claim.promise, alpha)
+    axes.plot(alpha, allowed, color=GREEN, ls="--", label="least misses that the claim allows")
     axes.fill_betweenx(curve.beta, curve.alpha_low, curve.alpha_high, color="0.85", lw=0)
     axes.fill_between(curve.alpha, curve.beta_low, curve.beta_high, color="0.85", lw=0, label=_band(audit))
     axes.plot(curve.alpha, curve.beta, color=RED, label="learnt test, on fresh runs")

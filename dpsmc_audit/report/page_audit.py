@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-from base64 import b64encode
 from collections.abc import Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +16,9 @@ from dpsmc_audit.report.bins import Bins, bins_of
 from dpsmc_audit.report.charts import both_sizes, histogram_chart, say_bin
 from dpsmc_audit.report.columns import decimals
 from dpsmc_audit.report.command import command_line, flat, without_folders
-from dpsmc_audit.report.figures import trade_off_figure
 from dpsmc_audit.report.html import REPORT, render
 from dpsmc_audit.report.profile_chart import Curve, delta_or_none, profile_chart, slider_data
+from dpsmc_audit.report.trade_off_chart import trade_off_chart
 from dpsmc_audit.runs.files import RESULT, write_text
 from dpsmc_audit.runs.notes import warn
 from dpsmc_audit.targets import said
@@ -189,12 +187,13 @@ def _profile(audit: PairAudit, others: OtherObservers) -> Row:
 
 
 def _below(audit: BlackBoxAudit) -> Row:
-    """The profile of a user's mechanism where it is above 0, and its trade-off curve as a picture."""
-    bounds, written = audit.bounds, BytesIO()
+    """The profile of a user's mechanism where it is above 0, and its trade-off curve."""
+    bounds = audit.bounds
     pairs = zip(bounds.profile_epsilon.tolist(), bounds.profile_delta.tolist(), strict=True)
-    trade_off_figure(audit).savefig(written, format="png", dpi=110, metadata={"Software": None})
-    rows = [(epsilon, delta) for epsilon, delta in pairs if delta > 0.0]
-    return {"rows": rows, "picture": f"data:image/png;base64,{b64encode(written.getvalue()).decode()}"}
+    return {
+        "rows": [(epsilon, delta) for epsilon, delta in pairs if delta > 0.0],
+        "chart": both_sizes(lambda width: trade_off_chart(audit.curve, audit.claim.promise, width)),
+    }
 
 
 def _name(observer: str) -> str:

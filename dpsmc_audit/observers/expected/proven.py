@@ -67,14 +67,40 @@ class ProvenAverages:
         return shown
 
     def ends(self, epsilon: float, side: int) -> tuple[float, float]:
-        """Bound the delta of one direction."""
+        """Bound the delta of one direction.
+
+        Parameters
+        ----------
+        epsilon : float
+            The epsilon.
+        side : {1, 0}
+            The direction: the likelier member.
+
+        Returns
+        -------
+        tuple of float
+            The lower and the upper end.
+        """
         _, one, zero = self._cells
         p, q = (one, zero) if side == 1 else (zero, one)
         shown = self._shown(epsilon)
         return proven_delta(p, q, epsilon)[0], proven_delta(p[:, shown], q[:, shown], epsilon)[1]
 
     def event(self, epsilon: float, side: int) -> Event:
-        """Collect the bins that surely need a delta."""
+        """Collect the bins that surely need a delta.
+
+        Parameters
+        ----------
+        epsilon : float
+            The epsilon.
+        side : {1, 0}
+            The direction: the likelier member.
+
+        Returns
+        -------
+        Event
+            The event.
+        """
         edges, one, zero = self._cells
         p, q = (one, zero) if side == 1 else (zero, one)
         chosen = p[0] > factor(epsilon) * q[1]

@@ -189,7 +189,20 @@ class ProvenSequence:
     law: InformedLaw
 
     def ends(self, epsilon: float, side: int) -> tuple[float, float]:
-        """Bound the delta of one direction."""
+        """Bound the delta of one direction.
+
+        Parameters
+        ----------
+        epsilon : float
+            The epsilon.
+        side : {1, 0}
+            The direction: the likelier member.
+
+        Returns
+        -------
+        tuple of float
+            The lower and the upper end.
+        """
         ends = self.law.ends
         ended = ends.kept(~ends.running)
         running = (ends.high_1 if side == 1 else ends.high_0)[ends.running].sum()
@@ -200,7 +213,20 @@ class ProvenSequence:
         return low[0], high[1] + float(running)
 
     def event(self, epsilon: float, side: int) -> Event:
-        """Collect the outcomes that surely need a delta."""
+        """Collect the outcomes that surely need a delta.
+
+        Parameters
+        ----------
+        epsilon : float
+            The epsilon.
+        side : {1, 0}
+            The direction: the likelier member.
+
+        Returns
+        -------
+        Event
+            The event.
+        """
         return surest_event(self.law.ends.one, self.law.ends.zero, epsilon, side)
 
 

@@ -188,13 +188,39 @@ class ProvenOutcomes:
         return KnownLaws(self.law.p1.ravel(), self.law.p0.ravel(), self.law.scatter + 64.0 * _UNIT)
 
     def ends(self, epsilon: float, side: int) -> tuple[float, float]:
-        """Bound the delta of one direction."""
+        """Bound the delta of one direction.
+
+        Parameters
+        ----------
+        epsilon : float
+            The epsilon.
+        side : {1, 0}
+            The direction: the likelier member.
+
+        Returns
+        -------
+        tuple of float
+            The lower and the upper end.
+        """
         law, (low, high) = self.law, self._all.ends(epsilon, side)
         direction = (law.p1, law.p0) if side == 1 else (law.p0, law.p1)
         return max(low, _in_one_bin(law, epsilon, (direction,))), high
 
     def event(self, epsilon: float, side: int) -> Event:
-        """Collect the outcomes that need a delta."""
+        """Collect the outcomes that need a delta.
+
+        Parameters
+        ----------
+        epsilon : float
+            The epsilon.
+        side : {1, 0}
+            The direction: the likelier member.
+
+        Returns
+        -------
+        Event
+            The event.
+        """
         return self._all.event(epsilon, side)
 
 
@@ -472,7 +498,22 @@ class Marginal(Resolution):
 
 
 def judged_exactly(law: MarginalLaw, claim: Claim, floor: float) -> Finding:
-    """Give the verdict of the exact laws on a claim of any kind."""
+    """Give the verdict of the exact laws on a claim of any kind.
+
+    Parameters
+    ----------
+    law : MarginalLaw
+        The exact laws.
+    claim : Claim
+        The claim.
+    floor : float
+        The smallest probability of the tails behind the bound on epsilon.
+
+    Returns
+    -------
+    Finding
+        The verdict.
+    """
     return rejudged(exact_verdict(law, claim.epsilon, floor), claim.promise, ProvenOutcomes(law))
 
 
