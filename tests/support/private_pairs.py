@@ -46,9 +46,7 @@ def profile_of(laws: Laws) -> Callable[[float], float]:
     return profile
 
 
-def finite(
-    laws: Laws, epsilon: float, shown: Callable[[np.ndarray, np.random.Generator], Any], **more: Any
-) -> Private:
+def finite(laws: Laws, epsilon: float, shown: Callable[[np.ndarray, np.random.Generator], Any], **more: Any) -> Private:
     """Two laws on few outcomes at (epsilon, the delta they need there); `shown` makes outputs of outcomes."""
     cumulative = [np.cumsum(law) / law.sum() for law in laws]
     profile = profile_of(laws)
