@@ -49,7 +49,7 @@ def errors(pair: Private, game: Game) -> list[bool]:
 def counted(name: str, first: int, count: int) -> np.ndarray:
     """How many of so many repetitions are wrong, in each way."""
     pair = PAIRS[name]
-    return np.array([errors(pair, played(pair, seed)) for seed in range(first, first + count)]).sum(axis=0)
+    return np.asarray(np.sum([errors(pair, played(pair, seed)) for seed in range(first, first + count)], axis=0))
 
 
 def most(repetitions: int) -> float:

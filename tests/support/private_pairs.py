@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from dpsmc_audit.evidence.claims import Curve, Dp, Gdp, Point, Promise
+from dpsmc_audit.evidence.events import outcome_code
 from dpsmc_audit.observers.black_box import Sampler
 
 FloatArray = np.ndarray
@@ -223,7 +224,8 @@ class KeepsState(Predictor):
     def predict_proba(self, features: np.ndarray) -> np.ndarray:
         self.calls += 1
         first = features[:, 0]
-        return 1.0 / (1.0 + np.exp(-np.clip(self.calls * (first - first.mean() + np.max(first)), -40, 40)))
+        far = np.clip(self.calls * (first - first.mean() + np.max(first)), -40, 40)
+        return np.asarray(1.0 / (1.0 + np.exp(-far)))
 
 
 class KnowsPositions(Predictor):
@@ -287,3 +289,47 @@ PAIRS: dict[str, Private] = {
 for _name, _hostile in HOSTILE.items():
     PAIRS[f"{_name}, 1"] = finite(response(1.0), 1.0, numbers, predictor=_hostile)
     PAIRS[f"{_name}, delta"] = finite(response(0.2, 0.1), 0.2, numbers, predictor=_hostile)
+
+
+def coded(tau: np.ndarray) -> np.ndarray:
+    """Outcome codes of running times."""
+    whole = tau.astype(np.int64)
+    return outcome_code(whole, np.zeros_like(whole))
+
+
+CodedRuns = Callable[[int, int, np.random.Generator], np.ndarray]
+
+
+def geometric_runs(epsilon: float) -> CodedRuns:
+    """Two-sided geometric noise: every outcome's ratio is e^epsilon or its inverse."""
+    share = -math.expm1(-epsilon)
+    return lambda x, runs, rng: coded(1_000 + x + rng.geometric(share, runs) - rng.geometric(share, runs))
+
+
+def rounded_laplace(epsilon: float) -> CodedRuns:
+    """Laplace noise, rounded: tails that end between the two means have the ratio e^epsilon."""
+    return lambda x, runs, rng: coded(1_000 + np.floor(x + rng.laplace(0.0, 1.0 / epsilon, runs)))
+
+
+def response_runs(epsilon: float) -> CodedRuns:
+    """Randomised response in the decision; tau has nothing to say."""
+    lie = 1.0 / (1.0 + math.exp(epsilon))
+
+    def draw(x: int, runs: int, rng: np.random.Generator) -> np.ndarray:
+        return outcome_code(np.ones(runs, np.int64), np.where(rng.random(runs) < lie, 1 - x, x))
+
+    return draw
+
+
+def one_sided(x: int, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """floor(10 (x + Exp(1))): no epsilon holds."""
+    return coded(np.floor(10.0 * (x + rng.exponential(size=runs))))
+
+
+CODED: dict[str, tuple[CodedRuns, float]] = {
+    "geometric, 0.1": (geometric_runs(0.1), 0.1),
+    "geometric, 0.5": (geometric_runs(0.5), 0.5),
+    "rounded Laplace, 1": (rounded_laplace(1.0), 1.0),
+    "randomised response, 2": (response_runs(2.0), 2.0),
+}
+"""Exactly private runs of (tau, o), as outcome codes."""

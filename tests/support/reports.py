@@ -82,7 +82,7 @@ def expected(folder: Path, engine: Any = "exact", mechanism: Mechanism = LAW, **
 def marginal(folder: Path, engine: Any = "exact", mechanism: Mechanism = LAW, **changed: Any) -> Made:
     """One released result."""
     epsilon, entry = changed.get("epsilon", EPSILON), changed.get("entry", 1)
-    options: dict[str, Any] = {name: changed[name] for name in ("runs", "method") if name in changed}
+    options: dict[str, Any] = {name: changed[name] for name in ("runs", "early") if name in changed}
     observer = Marginal(pairs=20, bin_width=20, **options)
     found = audit(Setting(TEST, mechanism, P_PHI), epsilon, observer, entry=entry, engine=engine)
     return written(folder, found, parameters("marginal", engine, **changed))
@@ -105,7 +105,7 @@ def same(x: int, runs: int, rng: np.random.Generator) -> Any:
 
 def sampler(folder: Path, draws: Any = noisy, name: str = "mine:noisy", runs: int = 2000, **changed: Any) -> Made:
     """A user's mechanism."""
-    found = audit_mechanism(Named(draws, name), 1.0, runs=runs, method=changed.get("method", "split"))
+    found = audit_mechanism(Named(draws, name), 1.0, runs=runs, early=changed.get("early", True))
     given = {"task": "audit", "sampler": name, "epsilon": 1.0, "claimed_delta": 0.0, "confidence": 0.99, "runs": runs}
     return written(folder, found, given)
 
