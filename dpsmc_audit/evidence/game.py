@@ -154,8 +154,8 @@ class Game:
 
     def __init__(self, rules: Rules, score: Score | None = None) -> None:
         self.rules, self._score = rules, score
-        # with a delta, a classifier that looks at a whole batch is safe at its end only (see `bets`)
-        self._whole = score is not None and any(point.delta > 0.0 for point in rules.promise.points)
+        # a classifier may look at a whole batch; with a delta, that is safe at its end only (see `bets`)
+        self._whole = score is not None
         main = rules.promise.main
         self.bettor = Bettor(rules.promise.points, rules.level)
         grid, shares = epsilon_grid(main.epsilon), delta_grid(main.delta)
@@ -203,9 +203,10 @@ class Game:
         while not self.over:
             room = min(pool.runs - done for pool, done in zip(pools, at, strict=True))
             wanted = self._until_learning(pools[0].kind)
-            size = min(wanted, room)
+            # a batch must not end early because of its labels: who looks at all of it could know
+            size = min(wanted, room, self.rules.most - max(self.used))
             if size == 0 or (self.predictor is None and size < wanted):
-                break
+                break  # the first batch is played whole: it fixes the views
             labels = (self._coins.random(size) < 0.5).astype(np.int64)
             counts = np.bincount(labels, minlength=2)
             near = [pool.take(np.arange(k, k + n)) for pool, k, n in zip(pools, at, counts.tolist(), strict=True)]
@@ -226,12 +227,6 @@ class Game:
             self.predictor = Predictor(outputs, self._score)
         found = self.predictor.predict(outputs)
         batch = Batch(found.levels, labels, found.lowest, found.highest, whole=self._whole)
-        ones = np.cumsum(labels)
-        counts = np.arange(1, labels.size + 1) - ones, ones
-        allowed = (
-            int(np.searchsorted(n, self.rules.most - used)) + 1 for n, used in zip(counts, self.used, strict=True)
-        )
-        batch = batch.first(min(allowed))
         if not self.refuted:
             batch = batch.first(self.bettor.bet(batch, self.rules.early))
         self.labelled += batch.labels.size

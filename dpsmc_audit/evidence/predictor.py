@@ -263,6 +263,7 @@ class Predictor:
             If it does not fit.
         """
         self.views = Views.restore(saved)
+        self.cells = [Cells() for _ in range(len(self.views.names) + len(self.scores))]
         for k, cells in enumerate(self.cells):
             cells.ends, cells.counts, cells.chance, cells.start = (
                 np.array(saved[f"seen_{name}_{k}"], np.float64) for name in ("ends", "counts", "chance", "start")

@@ -224,6 +224,23 @@ class Linear(_Fitted):
             slope = slope + np.clip(np.linalg.solve(curvature, gradient), -2.0, 2.0)
         self._slope = slope[1:]
 
+    def fixed(self, runs: int) -> FloatArray:
+        """Return the score that was learnt from the first runs.
+
+        Parameters
+        ----------
+        runs : int
+            How many.
+
+        Returns
+        -------
+        array
+            Of every run that is kept.
+        """
+        made = Linear()
+        made.learn(self.seen[:runs], self.labels[:runs])
+        return made.values(self.seen)
+
     def _standard(self, x: FloatArray) -> FloatArray:
         return np.asarray(np.clip((x - self._center) / self._scale, -10.0, 10.0))
 

@@ -63,28 +63,39 @@ class Learnt:
 
 
 @kernel
+def _end_of_value(values, first):
+    """Find where the next value begins, or the end."""
+    last = first
+    while last < values.size and values[last] == values[first]:
+        last += 1
+    return last
+
+
+@kernel
 def _cell_ends(values, most):
     """Cut sorted values into cells: a value of its own cell if it is frequent, smaller cells in the tails."""
     runs, distinct = values.size, 1
     for i in range(1, runs):
         distinct += values[i] != values[i - 1]
     fine = distinct <= most // 2
-    ends, cells, held, i = np.empty(runs + 1), 0, 0, 0
+    ends, cells, held, i, before = np.empty(runs + 1), 0, 0, 0, 0
+    j = _end_of_value(values, 0)
     while i < runs:
-        j = i
-        while j < runs and values[j] == values[i]:
-            j += 1
+        following = _end_of_value(values, j)
         same = j - i
         beyond = min(i + 0.5 * same, runs - i - 0.5 * same)
         wanted = 1.0 if fine else max(1.0, min(2.0 * runs / most, beyond / 6.0))
-        if same >= wanted and held > 0:
+        # a value that stands out from those beside it is alone
+        spike = same >= max(8.0, wanted / 8.0) and same >= 4 * max(before, following - j)
+        alone = spike or same >= wanted
+        if alone and held > 0:
             ends[cells] = values[i - 1]
             cells, held = cells + 1, 0
         held += same
-        if held >= wanted:
+        if alone or held >= wanted:
             ends[cells] = values[j - 1]
             cells, held = cells + 1, 0
-        i = j
+        i, j, before = j, following, same
     if held > 0:
         cells += 1
     ends[cells - 1] = np.inf

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import rel_entr
 
 from dpsmc_audit.evidence.predictor import Cells, Predictor
+from dpsmc_audit.evidence.scores import Linear
 from dpsmc_audit.evidence.witness import Event, View
 
 __all__ = ["Histogram", "TradeOff", "best_range", "trade_off", "witness_of"]
@@ -156,6 +157,10 @@ def _edges(values: FloatArray) -> FloatArray:
     return np.concatenate([ends, inner, beyond])
 
 
+_LEAST = 16
+"""A band is about so many runs, or twice as many, or four times, ..."""
+
+
 @dataclass(frozen=True, eq=False)
 class TradeOff:
     """False alarms against misses of tests that guess x = 1 where a score is large, with simultaneous bands.
@@ -179,38 +184,58 @@ class TradeOff:
     beta_high: FloatArray
 
 
-def trade_off(predictor: Predictor, level: float) -> TradeOff:
+def trade_off(predictor: Predictor, level: float, stopped: bool = False) -> TradeOff:
     """Estimate a trade-off curve with simultaneous bands (Dvoretzky, Kiefer, Wolfowitz, Massart).
+
+    A game that stopped at its refutation stopped at a lucky run. Its band is about the first 16, 32, 64, ... runs, as
+    many as there are: their number is no matter of luck, and all these bands share half of the level.
 
     Parameters
     ----------
     predictor : Predictor
-        Its kept runs are used.
+        Its kept runs are used. The score of a user's classifier is not: it goes on learning.
     level : float
         The probability that a band misses any of its rates.
+    stopped : bool
+        Whether the evidence chose the number of runs.
 
     Returns
     -------
     TradeOff
         The curve, with increasing false alarms.
     """
-    views = []
-    for k in range(len(predictor.cells)):
-        values, labels = predictor.kept(k)
-        half, cells = values.size // 2, Cells()
-        cells.cut(values[:half], labels[:half])
+    plain = range(len(predictor.views.names))
+    linear = [score for score in predictor.scores if isinstance(score, Linear)]
+    _, labels = predictor.kept(0)
+    runs, share = min([labels.size, *(score.labels.size for score in linear)]), 0.5
+    if stopped:
+        doubled = max(int(math.log2(max(runs, 1) / _LEAST)), 0)
+        share = 0.5 / ((doubled + 1) * (doubled + 2)) if runs >= _LEAST else 0.0
+        runs = min(runs, _LEAST << doubled)
+    half = runs // 2
+    # a score would go on learning: the first quarter fixes it
+    views = [(predictor.kept(k)[0], 0) for k in plain] + [(score.fixed(half // 2), half // 2) for score in linear]
+    learnt, gained = [], []
+    for row, first in views:
+        cells = Cells()
+        cells.cut(row[first:half], labels[first:half])
         cells.learn()
-        views.append(cells)
-    best = int(np.argmax(np.round([cells.evidence for cells in views], 9)))
-    values, labels = predictor.kept(best)
-    half = values.size // 2
-    score = views[best].chance[views[best].place(values[half:])]
+        learnt.append(cells)
+        gained.append(cells.evidence + (half - first) * math.log(2.0))
+    best = int(np.argmax(np.round(gained, 9)))
+    score = learnt[best].chance[learnt[best].place(views[best][0][half:runs])]
+    return _banded(score, labels[half:runs], share * level)
+
+
+def _banded(score: FloatArray, labels: IntArray, level: float) -> TradeOff:
+    """Count the errors of all tests of a score. Four ends share the level."""
     cuts = np.unique(np.append(score, np.inf))[::-1]
     rates, wide = [], []
     for b in (0, 1):
-        mine = np.sort(score[labels[half:] == b])
+        mine = np.sort(score[labels == b])
         above = 1.0 - np.searchsorted(mine, cuts, side="left") / max(mine.size, 1)
         rates.append(above if b == 0 else 1.0 - above)
-        wide.append(math.sqrt(math.log(4.0 / level) / (2.0 * mine.size)) if mine.size else 1.0)
+        known = mine.size > 0 and level > 0.0
+        wide.append(math.sqrt(math.log(4.0 / level) / (2.0 * mine.size)) if known else 1.0)
     ends = [np.clip(rate + sign * off, 0.0, 1.0) for rate, off in zip(rates, wide, strict=True) for sign in (-1, 1)]
     return TradeOff(rates[0], rates[1], *ends)

@@ -232,17 +232,24 @@ def _single(name: str, column: NDArray[Any]) -> Number | Category:
 
 def _of_columns(form: Outputs, table: Table) -> list[Scale]:
     """Choose views of columns: numbers by themselves, and each column of few values before the first number."""
-    values = {name: _distinct(table[name]) for name in form.names}
+    many = {name: _has_many(table[name]) for name in form.names}
     numbers = _numbers(form)
-    first = next((name for name in numbers if values[name] > FEW), next(iter(numbers or form.names)))
-    leads = [name for name in form.names if name != first and (name not in numbers or values[name] <= FEW)]
-    single = [name for name in form.names if name == first or values[name] > FEW]
+    first = next((name for name in numbers if many[name]), next(iter(numbers or form.names)))
+    leads = [name for name in form.names if name != first and not (many[name] and name in numbers)]
+    single = [name for name in form.names if name == first or many[name]]
     alone: list[Scale] = [_single(name, table[name]) for name in single]
     pairs: list[Scale] = [Pair(Category(name, FEW), _single(first, table[first])) for name in leads]
-    if len(leads) > 1 and len(leads) == len(form.names) - 1 and values[first] <= FEW:
+    if len(leads) > 1 and len(leads) == len(form.names) - 1 and not many[first]:
         pairs.insert(0, Category(TOGETHER))
     return [*alone[:MOST_SINGLE], *pairs, *alone[MOST_SINGLE:]][:MOST_VIEWS]
 
 
-def _distinct(column: NDArray[Any]) -> int:
-    return len(set(column.tolist())) if column.dtype == object else int(np.unique(column).size)
+def _has_many(column: NDArray[Any]) -> bool:
+    """Guess from a handful of runs whether a column has more than a few values.
+
+    Numbers have few values if all so far are small whole numbers, categories if one came twice or if there is one run.
+    """
+    if column.dtype == object:
+        return bool(1 < column.size == len(set(column.tolist())))
+    there = column[~np.isnan(column)]
+    return bool(np.any((np.abs(there) > FEW) | (there != np.rint(there))))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dpsmc_audit.evidence import anytime
-from dpsmc_audit.evidence.anytime import Anytime
-from dpsmc_audit.evidence.events import outcome_code
 from dpsmc_audit.evidence.profiles import best_tail, largest, worst_event
+from dpsmc_audit.evidence.shown import best_range
 from dpsmc_audit.evidence.witness import Event, Outcomes
 from dpsmc_audit.exact.fixed import Exact
 from dpsmc_audit.numerics.sums import convolution, dot, tilted
@@ -174,38 +171,13 @@ def test_equal_events_are_chosen_by_their_probability() -> None:
     assert largest([swapped[0], common]) is common
 
 
-def _rejecting() -> Anytime:
-    """Bets against a claim of epsilon = 0, where an event and its complement pay the same."""
-    rng, bets = np.random.default_rng(1), Anytime(0.0, 0.0, 0.99)
-    codes = [outcome_code(rng.integers(low, low + 6, 4000), np.zeros(4000, np.int64)) for low in (1, 2)]
-    assert bets.update(*codes)
-    return bets
-
-
-def test_gamblers_are_the_same_whatever_the_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual, promised = _rejecting(), anytime._promise
-    for seed in range(3):
-        rng = np.random.default_rng(seed)
-
-        def rounded(*given: Any, rng: np.random.Generator = rng) -> np.ndarray:
-            promise = promised(*given)
-            return np.asarray(promise * (1.0 + OFF * rng.integers(-3, 4, promise.shape)))
-
-        monkeypatch.setattr(anytime, "_promise", rounded)
-        other = _rejecting()
-        assert other.pairs == usual.pairs
-        for mine, theirs in zip(other._epochs, usual._epochs, strict=True):
-            assert mine.event.tolist() == theirs.event.tolist()
-            assert mine.direction.tolist() == theirs.direction.tolist()
-
-
-def test_the_richest_gambler_is_the_same_whatever_the_rounding() -> None:
-    usual = _rejecting()._witness()
+def test_the_cells_of_a_witness_are_the_same_whatever_the_rounding() -> None:
+    """An event and its complement speak equally against a claim of 0: the one that begins first is shown."""
+    counts = np.array([[30.0, 20.0, 10.0, 40.0], [10.0, 40.0, 30.0, 20.0]])
+    usual = best_range(counts, 0.0)
     for seed in range(5):
-        bets, rng = _rejecting(), np.random.default_rng(seed)
-        for epoch in bets._epochs:
-            epoch.capital *= 1.0 + OFF * rng.integers(-3, 4, epoch.capital.size)
-        assert bets._witness() == usual
+        off = OFF * np.random.default_rng(seed).integers(-3, 4, counts.shape)
+        assert best_range(counts * (1.0 + off), 0.0) == usual
 
 
 # --- and where they are not -----------------------------------------------------------------------------------------

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpsmc_audit import Exponential, ParameterError, Sprt, audit_mechanism, simulate
-from dpsmc_audit.evidence.anytime import Anytime
+from dpsmc_audit.evidence.claims import Dp
+from dpsmc_audit.evidence.game import Game, Rules
 from dpsmc_audit.mechanisms import NoNoise
 from dpsmc_audit.models.sources import Bernoulli
 from dpsmc_audit.observers.audit import audit
@@ -26,7 +27,7 @@ from dpsmc_audit.observers.expected import audit as expected
 from dpsmc_audit.observers.expected.audit import Expected
 from dpsmc_audit.observers.expected.verdicts import support_gap_evidence
 from dpsmc_audit.observers.informed.average import average
-from dpsmc_audit.observers.marginal.law import Counts, count_runs
+from dpsmc_audit.observers.marginal.law import count_runs
 from dpsmc_audit.runs.checkpoints import Checkpoint
 from dpsmc_audit.runs.execution import AHEAD, Backend, Execution, accumulate, cut
 from dpsmc_audit.sampling.pairs import draw_excess, pair_sums
@@ -45,16 +46,16 @@ def sampler(x: int, runs: int, rng: np.random.Generator) -> tuple[NDArray[np.flo
     return np.floor(3 * x + rng.exponential(9.0, size=runs)), rng.integers(0, 2, runs)
 
 
-def _tables(counts: Counts) -> list[Any]:
-    return [(part.codes.tolist(), part.counts.tolist()) for member in counts.parts.members for part in member]
+def _marginal(epsilon: float, entries: tuple[int, ...], early: bool) -> Callable[[Execution], Any]:
+    def run(way: Execution) -> Any:
+        game = Game(Rules(Dp(epsilon), 0.01, 2, 900, early))
+        sampling = Sampling(seed=2, max_steps=10**6, execution=way)
+        counts = count_runs(Adjacent(Setting(TEST, LAW, 0.84), entries), game, sampling)
+        tables = [(member.codes.tolist(), member.counts.tolist()) for member in (counts.one, counts.zero)]
+        capital = game.bettor.capital.tolist(), game.profile.best.tolist(), game.at_delta.best.tolist()
+        return tables, game.labelled, game.used, capital, game.refuted
 
-
-def _bets(way: Execution) -> Any:
-    bets = Anytime(0.15, 0.0, 0.99)
-    counts = count_runs(
-        Adjacent(Setting(TEST, LAW, 0.84)), 1500, bets=bets, sampling=Sampling(seed=2, max_steps=10**6, execution=way)
-    )
-    return _tables(counts), bets.pairs, bets.capital, bets.rejected
+    return run
 
 
 def _pairs(way: Execution) -> Any:
@@ -89,11 +90,11 @@ def _audit(way: Execution) -> Any:
     return columns, found.verdict, found.given_pairs.as_dict(), found.steps, found.gap
 
 
-def _black_box(method: str) -> Callable[[Execution], Any]:
+def _black_box(epsilon: float) -> Callable[[Execution], Any]:
     def run(way: Execution) -> Any:
-        options: dict[str, Any] = {"method": method, "sampling": Sampling(execution=way)}
-        found = audit_mechanism(sampler, 0.5, runs=900, confidence=0.999, **options)  # type: ignore[arg-type]
-        return found.as_dict() | {"seconds": 0}, found.histogram.runs_1.tolist()
+        found = audit_mechanism(sampler, epsilon, runs=900, confidence=0.999, sampling=Sampling(execution=way))
+        curve = found.curve.beta_high.tolist(), found.bounds.profile_delta.tolist()
+        return found.as_dict() | {"seconds": 0}, found.histogram.runs_1.tolist(), curve
 
     return run
 
@@ -102,12 +103,8 @@ WORK: dict[str, Callable[[Execution], Any]] = {
     "simulate": lambda way: (
         simulate(Setting(TEST, LAW, 0.84), 900, sampling=Sampling(seed=3, max_steps=300, execution=way)).tally
     ),
-    "marginal": lambda way: _tables(
-        count_runs(
-            Adjacent(Setting(TEST, LAW, 0.84), (1, 4)), 900, sampling=Sampling(seed=3, max_steps=10**6, execution=way)
-        )
-    ),
-    "anytime": _bets,
+    "marginal": _marginal(3.0, (1, 4), early=False),
+    "bets": _marginal(0.05, (1,), early=True),
     "pairs": _pairs,
     "gap": lambda way: support_gap_evidence(
         Adjacent(Setting(TEST, LAW, 0.84)),
@@ -117,8 +114,8 @@ WORK: dict[str, Callable[[Execution], Any]] = {
     ),
     "informed": _informed,
     "audit": _audit,
-    "split": _black_box("split"),
-    "bets on a sampler": _black_box("anytime"),
+    "sampler": _black_box(3.0),
+    "sampler, refuted": _black_box(0.1),
     "model": lambda way: simulate_model(TEST, LAW, Bernoulli(0.84), 30, Sampling(execution=way)).simulation.tally,
 }
 
@@ -148,7 +145,7 @@ def test_processes_change_nothing() -> None:
 @pytest.mark.filterwarnings("default")
 def test_a_cluster_changes_nothing_even_if_a_worker_is_killed() -> None:
     """One worker, and two of which one is killed after the first blocks of each task."""
-    names = ("simulate", "pairs", "audit", "anytime")
+    names = ("simulate", "pairs", "audit", "bets")
     with Execution("dask", 1, block_size=300).connected() as one:
         assert {name: str(WORK[name](one)) for name in names} == {name: EXPECTED[name] for name in names}
     killed: list[int] = []

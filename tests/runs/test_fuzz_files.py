@@ -21,7 +21,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsmc_audit.errors import ParameterError
-from dpsmc_audit.evidence.gathered import Gathered, Outcomes
+from dpsmc_audit.evidence.claims import Dp
+from dpsmc_audit.evidence.game import Game, Rules
+from dpsmc_audit.evidence.outputs import Outputs
 from dpsmc_audit.mechanisms import Exponential, NoNoise
 from dpsmc_audit.models.keys import read_formula
 from dpsmc_audit.models.recorded import Recorded
@@ -109,10 +111,9 @@ def _sums(kind: str) -> Any:
         full = Total()
         full.add(Tally(10, 6, 4, 0, 300, 9500))
         return Total(), full
-    if kind == "gathered":
-        begun, some = Gathered(), Gathered()
-        begun.add(Outcomes(np.array([2]), np.array([3])))
-        some.add(Outcomes(rng.integers(2, 60, 200), rng.integers(2, 60, 200)))
+    if kind == "game":
+        begun, some = (Game(Rules(Dp(0.5), 0.01, seed=1, most=400)) for _ in range(2))
+        some.add(*(Outputs("numbers", (rng.normal(size=120),), ("output",)) for _ in range(2)))
         return begun, some
     picture = Picture(7, seed=1)
     excess = draw_excess(Exponential.private(test, 0.5), 30, 1)
@@ -205,7 +206,7 @@ def check_module(folder: Path, seed: int) -> None:
 KINDS: dict[str, Callable[[Path, int], None]] = {
     "result": check_result,
     "total": lambda folder, seed: check_checkpoint(folder, seed, "total"),
-    "gathered": lambda folder, seed: check_checkpoint(folder, seed, "gathered"),
+    "game": lambda folder, seed: check_checkpoint(folder, seed, "game"),
     "picture": lambda folder, seed: check_checkpoint(folder, seed, "picture"),
     "outcomes": check_outcomes,
     "traces": check_traces,
