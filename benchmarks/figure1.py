@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from benchmarks.measure import LAW, P_PHI, TEST, Ratio, Ratios, alternate
 from dpsmc_audit.mechanisms import NoNoise
-from dpsmc_audit.sampling import pairs
-from dpsmc_audit.sampling import runs as monte_carlo
+from dpsmc_audit.sampling import kernels, pairs
 from dpsmc_audit.sampling.plan import Sampling
-from dpsmc_audit.sampling.runs import SEQUENCES, derived
+from dpsmc_audit.sampling.streams import Purpose, derived
 from dpsmc_audit.setting import Adjacent, Setting
 
 __all__ = ["figure1_ratios"]
@@ -28,9 +27,9 @@ ROUNDS = 5
 def _stored(stream, count, threshold, out):
     """The sequences themselves, 64 samples a word, the first one in the lowest bit."""
     for i in range(count):
-        s0, s1, s2, s3 = monte_carlo._stream(stream, i)
+        s0, s1, s2, s3 = kernels._stream(stream, i)
         for j in range(out.shape[1]):
-            out[i, j], s0, s1, s2, s3 = monte_carlo._bernoulli_word(s0, s1, s2, s3, threshold, False)
+            out[i, j], s0, s1, s2, s3 = kernels._bernoulli_word(s0, s1, s2, s3, threshold, False)
 
 
 @njit(nogil=True)
@@ -67,7 +66,7 @@ def _brute_by_words(words, excess, s_plus, s_minus, b_up, b_low, sums):
                     place += 1
                     walk = ones * s_plus - (n - ones) * s_minus
                     if walk + 65 * s_plus < up and walk - 65 * s_minus > low:
-                        ones += np.int64(monte_carlo._popcount(word))  # type: ignore[assignment]
+                        ones += np.int64(kernels._popcount(word))  # type: ignore[assignment]
                         n += 64
                         continue
                     for _ in range(64):
@@ -84,7 +83,7 @@ def _brute_by_words(words, excess, s_plus, s_minus, b_up, b_low, sums):
 def _brute_force(excess: NDArray[np.float64]) -> dict[str, Callable[[], NDArray[np.int64]]]:
     """Both kinds, ready to go: sums of tau by member and L over the first few pairs."""
     words, walk = np.empty((FEW, WORDS), np.uint64), (TEST.s_plus, TEST.s_minus, TEST.b_up, TEST.b_low)
-    _stored(derived(1, SEQUENCES), FEW, np.uint64(int(P_PHI * 2.0**64)), words)
+    _stored(derived(1, Purpose.SEQUENCES), FEW, np.uint64(int(P_PHI * 2.0**64)), words)
     bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little").astype(np.int8)
 
     def plain() -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measure import LAW, P_PHI, TEST
-from dpsmc_audit.sampling import runs as monte_carlo
+from dpsmc_audit.sampling.jump_tables import JUMP_SIZES, jump_tables
 
 __all__ = ["binomial_jumps", "compiler", "library", "scalar_steps"]
 
@@ -58,9 +58,9 @@ def binomial_jumps(runs: int, seed: int) -> Outcomes:
     """(tau, decision) by jumps from the suite's alias tables, four runs in turn."""
     made, tau, decision = library(), np.empty(runs, np.int64), np.empty(runs, np.int8)
     assert made is not None
-    cut, alias, _ = monte_carlo._jump_tables(P_PHI)
+    cut, alias, _ = jump_tables(P_PHI)
     numbers = _doubles(LAW.rate, TEST.s_plus, TEST.s_minus, TEST.b_up)
-    tables = (ctypes.c_int(monte_carlo.JUMP_SIZES), _pointer(cut), _pointer(alias))
+    tables = (ctypes.c_int(JUMP_SIZES), _pointer(cut), _pointer(alias))
     outcome = (_pointer(tau), _pointer(decision))
     made.binomial_jumps(ctypes.c_uint64(seed), ctypes.c_int64(runs), *numbers, *tables, *outcome)
     return tau, decision

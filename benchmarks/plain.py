@@ -13,7 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from benchmarks.measure import LAW, P_PHI, TEST
-from dpsmc_audit.sampling import runs as monte_carlo
+from dpsmc_audit.sampling import kernels
 
 __all__ = ["numba_generator", "numba_random", "numpy_blocks", "pure_python"]
 
@@ -67,13 +67,13 @@ def _random_walks(rate, s_plus, s_minus, b_up, b_low, p_phi, tau):
 @njit(nogil=True)
 def _generated_walks(seed, rate, s_plus, s_minus, b_up, b_low, threshold, tau):
     for i in range(tau.size):
-        s0, s1, s2, s3 = monte_carlo._stream(seed, i)
-        word, s0, s1, s2, s3 = monte_carlo._next(s0, s1, s2, s3)
+        s0, s1, s2, s3 = kernels._stream(seed, i)
+        word, s0, s1, s2, s3 = kernels._next(s0, s1, s2, s3)
         uniform = (word >> np.uint64(11)) * (1.0 / 9007199254740992.0)
         excess = -math.log1p(-uniform) / rate
         n, ones = 0, 0
         while True:
-            word, s0, s1, s2, s3 = monte_carlo._next(s0, s1, s2, s3)
+            word, s0, s1, s2, s3 = kernels._next(s0, s1, s2, s3)
             ones += np.int64(word < threshold)  # type: ignore[assignment]
             n += 1
             walk = ones * s_plus - (n - ones) * s_minus

@@ -18,7 +18,8 @@ from dpsmc_audit.mechanisms import NoNoise
 from dpsmc_audit.observers.audit import audit
 from dpsmc_audit.observers.expected.audit import Expected
 from dpsmc_audit.runs.execution import Execution
-from dpsmc_audit.sampling import runs as monte_carlo
+from dpsmc_audit.sampling import kernels
+from dpsmc_audit.sampling.jump_tables import jump_tables
 from dpsmc_audit.sampling.pairs import draw_excess, pair_sums
 from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.sampling.runs import MOST_RUNS, walk_arguments
@@ -36,12 +37,12 @@ def _control(threads: int) -> None:
     numbers, none = np.arange(MOST_RUNS), np.zeros(MOST_RUNS, np.int64)
     excess = LAW.quantile((numbers + 0.5) / MOST_RUNS)
     start = (np.uint64(1), numbers, none, none, excess, *walk_arguments(TEST, P_PHI)[:4])
-    kernel = cast(Callable[..., None], monte_carlo._jumps)
+    kernel = cast(Callable[..., None], kernels._jumps)
 
     def work() -> None:
         tau, decision = np.empty(MOST_RUNS, np.int64), np.empty(MOST_RUNS, np.int8)
         for _ in range(0, RUNS // threads, MOST_RUNS):
-            kernel(*start, *monte_carlo._jump_tables(P_PHI), 10**7, tau, decision)
+            kernel(*start, *jump_tables(P_PHI), 10**7, tau, decision)
 
     others = [Thread(target=work) for _ in range(threads)]
     for other in others:

@@ -55,10 +55,8 @@ from .observers.informed.audit import (
     Informed as Informed,
     InformedAudit as InformedAudit,
 )
-from .observers.informed.law import (
-    draw_pair as draw_pair,
-    given_sequence as given_sequence,
-)
+from .observers.informed.law import given_sequence as given_sequence
+from .observers.informed.average import draw_pair as draw_pair
 from .observers.informed.sequences import (
     oscillating_sequence as oscillating_sequence,
     read_sequence as read_sequence,

@@ -245,12 +245,15 @@ class Sprt:
 
 
 def _root_of_positive_drift(p_up: float, up: float, down: float) -> float:
-    """Find the root of the convex ``p_up (e^{-h up} - 1) + (1 - p_up) (e^{h down} - 1)`` by Newton from the right."""
+    """Find the root of the convex ``p_up (e^{-h up} - 1) + (1 - p_up) (e^{h down} - 1)`` by Newton from the right.
+
+    In exact arithmetic every step is to the left. A step that is not has met rounding.
+    """
     h = -math.log1p(-p_up) / down
     for _ in range(200):
         value = p_up * math.expm1(-h * up) + (1.0 - p_up) * math.expm1(h * down)
         slope = (1.0 - p_up) * down * math.exp(h * down) - p_up * up * math.exp(-h * up)
-        if slope <= 0.0 or abs(value) <= 1e-16 * h * slope:
+        if slope <= 0.0 or h - value / slope >= h:
             break
         h -= value / slope
     return h

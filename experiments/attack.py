@@ -40,12 +40,14 @@ from dpsmc_audit.exact.calibration import MECHANISMS, private
 from dpsmc_audit.mechanisms import Exponential, Laplace, Mechanism
 from dpsmc_audit.numerics.ties import best_of, exceeds
 from dpsmc_audit.observers.expected.law import expected_law
-from dpsmc_audit.observers.informed.law import InformedLaw, draw_pair
+from dpsmc_audit.observers.informed.average import draw_pair
+from dpsmc_audit.observers.informed.law import InformedLaw
 from dpsmc_audit.observers.marginal.law import NAMES, SIDES, MarginalLaw, marginal_law
 from dpsmc_audit.report.figures import save
 from dpsmc_audit.report.style import DARK_BLUE, RED, new_figure, tidy
 from dpsmc_audit.sampling.plan import Sampling
-from dpsmc_audit.sampling.runs import Runs, derived, draw_runs
+from dpsmc_audit.sampling.runs import Runs, draw_runs
+from dpsmc_audit.sampling.streams import derived
 from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.tasks.paper import P_PHI, P

@@ -20,7 +20,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from dpsmc_audit.mechanisms import Exponential, Mechanism, NoNoise
-from dpsmc_audit.observers.informed.law import InformedLaw, average, given_sequence
+from dpsmc_audit.observers.informed.average import average
+from dpsmc_audit.observers.informed.law import InformedLaw, given_sequence
 from dpsmc_audit.observers.informed.sequences import oscillating_sequence
 from dpsmc_audit.report.figures import save
 from dpsmc_audit.report.style import BLUE, DARK_BLUE, GREY, RED, new_figure, tidy

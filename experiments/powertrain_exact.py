@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.errors import require
-from dpsmc_audit.models.powertrain import TOLERANCES, Floats, Inputs, Powertrain
+from dpsmc_audit.models.powertrain import TOLERANCES, Inputs, Powertrain
+from dpsmc_audit.numerics.arrays import FloatArray
 from dpsmc_audit.stl.traces import Traces
 
 __all__ = ["ExactProbability", "exact_p_phi"]
@@ -29,7 +30,7 @@ class ExactProbability:
 
     p_phi: float
     error: float
-    edges: Floats
+    edges: FloatArray
 
 
 def exact_p_phi(model: Powertrain, holds: Callable[[Traces], Bools], *, scan: int = 512) -> ExactProbability:
@@ -55,7 +56,7 @@ def exact_p_phi(model: Powertrain, holds: Callable[[Traces], Bools], *, scan: in
     ((name, width),) = widths.items()
 
     def given(speed: float) -> float:
-        def at(level: Floats) -> Bools:
+        def at(level: FloatArray) -> Bools:
             nominal = Inputs.nominal(np.full(level.size, speed))
             return verdicts(replace(nominal, **{name: 1.0 + width * (2.0 * level - 1.0)}))
 
@@ -65,11 +66,11 @@ def exact_p_phi(model: Powertrain, holds: Callable[[Traces], Bools], *, scan: in
     return ExactProbability(fine, abs(fine - coarse), np.empty(0))
 
 
-def _even(scan: int) -> Floats:
+def _even(scan: int) -> FloatArray:
     return (np.arange(scan) + 0.5) / scan
 
 
-def _measure(holds: Callable[[Floats], Bools], level: Floats) -> tuple[float, Floats]:
+def _measure(holds: Callable[[FloatArray], Bools], level: FloatArray) -> tuple[float, FloatArray]:
     """Length of the levels in [0, 1] at which it holds, and where it starts or ends to."""
     truth = holds(level)
     change = np.flatnonzero(truth[1:] != truth[:-1])

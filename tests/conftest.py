@@ -1,6 +1,8 @@
 """On CI hypothesis draws the same examples every time; elsewhere it goes on looking for new ones.
 
 What the imports leave is never garbage: the collector does not look through it again and again.
+
+BLAS runs in one thread: there is a worker for each core, and further threads would spin while they wait for one.
 """
 
 from __future__ import annotations
@@ -9,6 +11,8 @@ import gc
 import os
 
 from hypothesis import settings
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported, here and in the processes of tests
 
 settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)

@@ -1,6 +1,7 @@
 """The command line, a thin layer over the library: ``python -m dpsmc_audit [key=value ...] [+sweep=table1]``.
 
-Exit codes: 0 success, 1 a point of a sweep failed, 2 invalid input, 3 a verification without a decision, 130 Ctrl-C.
+Exit codes: 0 success, 1 a point of a sweep failed, 2 invalid input, 3 a verification without a decision, 130 Ctrl-C,
+143 SIGTERM.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -20,17 +21,20 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from dpsmc_audit.app.config import Config, as_typed, known_keys, read, register
-from dpsmc_audit.app.interrupts import ignore, interrupted
-from dpsmc_audit.app.keys import UnknownKeyError, key_of, overrides_in, own_configuration
+from dpsmc_audit.app.interrupts import exit_code, ignore, interrupted
+from dpsmc_audit.app.keys import UnknownKeyError, check_options, key_of, overrides_in, own_configuration
 from dpsmc_audit.app.messages import one_line, unknown_to_hydra
 from dpsmc_audit.errors import require
 from dpsmc_audit.runs import sweeps
 from dpsmc_audit.runs.checkpoints import Checkpoint
 from dpsmc_audit.runs.execution import SERIAL
-from dpsmc_audit.runs.files import RESULT, near, read_json, strict, write_json
+from dpsmc_audit.runs.files import POINT, RESULT, near, read_json, remove_temporary, strict, write_json
 from dpsmc_audit.runs.notes import warn
 from dpsmc_audit.runs.provenance import fingerprint
-from dpsmc_audit.runs.resume import clean, files_in, seal, take_over
+from dpsmc_audit.runs.resume import clean, complete, files_in, released_in, seal, take_over
+
+if TYPE_CHECKING:
+    from dpsmc_audit.app.dispatch import Done
 
 __all__ = ["main"]
 
@@ -44,7 +48,7 @@ log = logging.getLogger("dpsmc_audit")
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a task. The message says what was kept and how to go on."""
+    """Ctrl-C or SIGTERM during a task. The message says what was kept and how to go on."""
 
 
 @dataclass(frozen=True)
@@ -103,20 +107,47 @@ def _hydra_main(composed: DictConfig) -> None:
 
 
 def _run(job: _Job, config: Config) -> None:
-    """Take the result over from an earlier sweep, or compute it."""
+    """Take the result over from an earlier run, or compute it."""
+    _refuse_release(job.folder, config)
     key = _key(config)
     if job.sweep is not None and take_over(job.folder, job.sweep, key):
+        Checkpoint(job.folder, key).clear()  # an attempt can be killed between its result and the end
         job.warn(read_json(job.folder / RESULT).get("warnings", []))
         job.note("kept")
         return
+    alone = job.sweep is None and not (job.folder / POINT).exists()  # a point of a sweep can have fewer files
+    if alone and complete(job.folder, key):
+        Checkpoint(job.folder, key).clear()
+        remove_temporary(job.folder.iterdir())
+        _print_finished(job)
+        return
     clean(job.folder)
+    job.note("begun")
     _compute(job, config, key)
     job.note("done")
 
 
+def _refuse_release(folder: Path, config: Config) -> None:
+    """Refuse a folder with a release, which nothing may replace. A release is not put beside any other result."""
+    require(not released_in(folder), f"{near(folder)} holds a release already: choose another folder")
+    new = config.task.name != "verify" or not os.path.lexists(folder / RESULT)
+    require(new, f"{near(folder)} holds a result already: a release needs a folder of its own")
+
+
+def _print_finished(job: _Job) -> None:
+    """Print the result of an earlier run with the same parameters, files and code."""
+    from dpsmc_audit.report.tables import as_text, flatten
+
+    result = read_json(job.folder / RESULT)
+    job.warn(result.get("warnings", []))
+    print(as_text([flatten(result)]))
+    print(f"result in {job.folder}: it was there already")
+
+
 def _compute(job: _Job, config: Config, key: str) -> None:
     """Run the task and write result.json, the last of its files. A single run prints its result."""
-    from dpsmc_audit.app.tasks import Audited, run
+    from dpsmc_audit.app.audits import Audited
+    from dpsmc_audit.app.dispatch import run
     from dpsmc_audit.report.tables import as_text, flatten
 
     folder, released, every = job.folder, config.task.name == "verify", config.backend.checkpoint
@@ -127,22 +158,22 @@ def _compute(job: _Job, config: Config, key: str) -> None:
     try:
         with backend.connected() as execution:
             done = run(config, folder, replace(execution, checkpoint=checkpoint), alone=alone)
+        if released:
+            _release(config, done, folder)
+            return
         result, notes, found, files = done.as_dict(), done.notes, done.result, list[str]()
-        if isinstance(found, Audited):  # a release says no more than it must, and other tasks have their tables
+        if isinstance(found, Audited):  # other tasks have their tables
             from dpsmc_audit.report.page_audit import write_report
 
             files = write_report(folder, found.audit, found.others, result, notes, job.overrides)
-        if not released:
-            result = seal({**result, "warnings": notes}, key, files_in(folder))
+        result = seal({**result, "warnings": notes}, key, files_in(folder))
         write_json(folder / RESULT, result)
     except KeyboardInterrupt:
         raise Interrupted("nothing is released" if released else _kept(checkpoint)) from None
     if checkpoint is not None:
         checkpoint.clear()
     job.warn(notes)
-    if released:
-        _print_release(config, result, folder)
-    elif alone:
+    if alone:
         if isinstance(found, Audited):
             from dpsmc_audit.report.terminal import as_table
 
@@ -152,22 +183,32 @@ def _compute(job: _Job, config: Config, key: str) -> None:
         print(f"result in {folder}")
 
 
+def _release(config: Config, done: Done, folder: Path) -> None:
+    """Write a release and print it. From the moment it is on disk nothing interrupts: words and exit code are its own.
+
+    Exit with code 3 if the data or max_steps ended before a decision.
+    """
+    from dpsmc_audit.verify.release import sentences
+
+    release = done.as_dict()
+    words = "\n".join(sentences(release, config.p, config.relation))
+    try:
+        write_json(folder / RESULT, release)
+        ignore()
+    except KeyboardInterrupt:
+        if not released_in(folder):
+            raise
+    print(f"{words}\nrelease in {folder / RESULT}")
+    if release["decision"] == "undecided":
+        sys.exit(3)
+
+
 def _kept(checkpoint: Checkpoint | None) -> str:
     """Say what an interrupted task leaves and how to go on from it."""
     if checkpoint is None or not checkpoint.kept:
         return "nothing was kept"
     kept = ", ".join(f"{done} {stage}" for stage, done in checkpoint.kept.items())
     return f"kept {kept}; go on with the same command and hydra.run.dir={near(checkpoint.folder)}"
-
-
-def _print_release(config: Config, release: dict[str, Any], folder: Path) -> None:
-    """Print a release in sentences. Exit with code 3 if the data or max_steps ended before a decision."""
-    from dpsmc_audit.verify.release import sentences
-
-    print("\n".join(sentences(release, config.p, config.relation)))
-    print(f"release in {folder / RESULT}")
-    if release["decision"] == "undecided":
-        sys.exit(3)
 
 
 def _stop(error: Exception) -> NoReturn:
@@ -185,6 +226,7 @@ def _refuse_unknown(arguments: Sequence[str]) -> None:
 
     Files of the user can have groups of their own, so names without a dot are then left to Hydra and to `read`.
     """
+    check_options(arguments)
     own = own_configuration(arguments)
     keys = (key_of(word) for word in overrides_in(arguments))
     known_keys().refuse(key for key in keys if not own or "." in key)
@@ -209,9 +251,10 @@ def main() -> None:
     except (KeyboardInterrupt, Exception) as error:
         if isinstance(error, Exception) and not interrupted():
             _stop(error)
+        code = exit_code()
         print(f"\ninterrupted: {_closed(error)}", file=sys.stderr)
         ignore()
-        sys.exit(130)
+        sys.exit(code)
     finally:
         sweeps.end()
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from hydra.conf import HydraConf
 from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig, OmegaConf
 
+from dpsmc_audit.app.groups import BackendKeys, Engine, Named, Noise
 from dpsmc_audit.app.keys import Keys, key_of, keys_of, paths
 from dpsmc_audit.app.own_mechanism import own_mechanism
 from dpsmc_audit.errors import ParameterError, check_entries, check_probability, in_order, require
@@ -21,10 +21,8 @@ from dpsmc_audit.evidence.claims import Dp, Gdp, Promise
 from dpsmc_audit.evidence.curves import read_curve
 from dpsmc_audit.evidence.intervals import check_confidence
 from dpsmc_audit.evidence.profiles import check_floor, epsilon_grid
-from dpsmc_audit.evidence.verdict import METHODS
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.models.keys import ORDERS, RELATIONS, ModelKeys, read_formula, source_of
-from dpsmc_audit.runs.execution import Backend, Execution
 from dpsmc_audit.runs.resume import content_of, module_content
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
@@ -32,10 +30,10 @@ from dpsmc_audit.sprt import Sprt
 if TYPE_CHECKING:
     from dpsmc_audit.models.sources import Source
 
-__all__ = ["BackendKeys", "Config", "Engine", "Named", "Noise", "as_typed", "known_keys", "read", "register"]
+__all__ = ["Config", "as_typed", "known_keys", "read", "register"]
 
-SAMPLER_KEYS = ("sampler", "epsilon", "claimed_delta", "mu", "curve", "confidence", "runs", "seed", "method", "floor")
-"""The keys that an audit of a user's sampler reads."""
+OWN_KEYS = ("confidence", "early", "floor", "missing", "predictor", "seed")
+"""The keys that an audit of a user's sampler or runs reads, beside those that give them and the claim."""
 CLAIM_KEYS = ("claimed_delta", "mu", "curve")
 """The keys of a claim that is more than an epsilon."""
 PUBLIC = ("p", "relation", "alpha", "alpha_fp", "alpha_fn", "delta", "epsilon", "max_steps", "p_phi")
@@ -44,92 +42,42 @@ NOTIONS = ("expected", "marginal", "informed", "python")
 
 
 @dataclass
-class Named:
-    """A task or an observer: its name, or with the name python the user's own code as package.module:name."""
-
-    name: str = ""
-    target: str | None = None
-
-    def check(self, group: str) -> None:
-        """Check that the target fits the name.
-
-        Parameters
-        ----------
-        group : str
-            The key on the command line, for the message: ``task`` or ``notion``, for example.
-
-        Raises
-        ------
-        ParameterError
-            If the name is python and the target is missing, or if another name has a target.
-        """
-        own = self.name == "python"
-        require(not own or self.target is not None, f"{group}=python needs {group}.target=package.module:name")
-        require(own or self.target is None, f"{group}.target is for {group}=python, got {group}={self.name}")
-
-
-@dataclass
-class Noise:
-    """The law of L. `distribution` and `arguments` are for mechanism=law, `target` is for mechanism=python."""
-
-    name: str = ""
-    distribution: str | None = None
-    arguments: Any = None
-    target: str | None = None
-
-    @property
-    def numbers(self) -> dict[str, float]:
-        """The arguments of the distribution, by name."""
-        given = {} if self.arguments is None else self.arguments
-        message = f"mechanism.arguments must be numbers by name, such as {{a: 2, scale: 5}}, got {given}"
-        require(isinstance(given, dict), message)
-        require(all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in given.values()), message)
-        return {f"{name}": float(value) for name, value in given.items()}
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """The parameters of the law beside its name, for ``result.json``."""
-        if self.name == "python":
-            return {"mechanism_target": self.target}
-        return {"distribution": self.distribution, "arguments": self.numbers} if self.name == "law" else {}
-
-
-@dataclass
-class Engine:
-    """How numbers are made."""
-
-    name: str = "monte_carlo"
-    kernel: str = "jumps"
-
-
-@dataclass
-class BackendKeys:
-    """Where numbers are made. No key of this group changes a result."""
-
-    name: str = "threads"
-    workers: int | None = None
-    address: str | None = None
-    block_size: int | None = None
-    checkpoint: float | None = 10.0
-
-    @property
-    def count(self) -> int:
-        """The number of workers: as given, or one per available core."""
-        if self.workers is not None:
-            return self.workers
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-    @property
-    def execution(self) -> Execution:
-        """The execution that these keys describe, checked."""
-        every = self.checkpoint
-        require(every is None or 0.0 <= every < math.inf, f"backend.checkpoint must be seconds or null, got {every}")
-        return Execution(cast(Backend, self.name), self.count, self.address, self.block_size)
-
-
-@dataclass
 class Config:
-    """All keys of the command line, with their types and defaults. `read` makes a checked one."""
+    """All keys of the command line, with their types and defaults. `read` makes a checked one.
+
+    Parameters
+    ----------
+    p, p_phi, delta, alpha, alpha_fp, alpha_fn : float
+        The test and the system. `p_phi` is None if a model has it, and a level of one error is None if it is `alpha`.
+    epsilon, claimed_delta : float
+        The privacy claim.
+    entry : int or list of int
+        The changed samples.
+    runs, pairs, draws : int
+        How much is sampled.
+    bin_width : int, optional
+        The width of bins in samples; None chooses one.
+    seed, max_steps : int
+        How runs are drawn.
+    confidence, floor : float
+        The level of intervals, and the smallest probability of an event behind a bound on epsilon.
+    epsilons : list of float, optional
+        Where the privacy profile is computed.
+    method : str
+        How a verdict comes from runs.
+    sequence, sampler : str, optional
+        A file of the other samples, and the user's mechanism.
+    formula, formula_file : str, optional
+        The specification, or its file.
+    relation : str
+        Which side of `p` is asked for.
+    insecure : bool
+        Whether a release may have a seed.
+    study : str, optional
+        The name of a sweep.
+    task, mechanism, notion, model, engine, backend
+        The groups.
+    """
 
     p: float = 0.73
     p_phi: float | None = None
@@ -149,8 +97,12 @@ class Config:
     floor: float = 0.01
     epsilons: list[float] | None = None
     sequence: str | None = None
-    method: str = "split"
+    early: bool = True
     sampler: str | None = None
+    samples: Any = None
+    label: str | None = None
+    missing: bool = False
+    predictor: str | None = None
     claimed_delta: float = 0.0
     mu: float | None = None
     curve: str | None = None
@@ -158,6 +110,8 @@ class Config:
     formula_file: str | None = None
     relation: str = "gt"
     insecure: bool = False
+    ledger: str | None = None
+    budget: float | None = None
     study: str | None = None
     task: Named = field(default_factory=Named)
     mechanism: Noise = field(default_factory=Noise)
@@ -177,7 +131,7 @@ class Config:
         self.task.check("task")
         self.notion.check("notion")
         self._check_common()
-        if self.sampler is None:
+        if self.own is None:
             self._check_barrier()
             self._check_model()
 
@@ -192,13 +146,17 @@ class Config:
         _ = self.backend.execution
         self._check_range("runs", 1, 10**15, "10^15")
         self._check_range("seed", 0, 2**64 - 1, "2^64 - 1")
-        require(self.method in METHODS, f"method must be one of {', '.join(METHODS)}, got {self.method}")
         audited, sampled = self.task.name == "audit", self.engine.name == "monte_carlo"
-        require(self.sampler is None or audited, f"sampler is for task=audit, got task={self.task.name}")
+        require(self.own is None or audited, f"{self.own} is for task=audit, got task={self.task.name}")
+        require(self.sampler is None or self.samples is None, "sampler and samples are different mechanisms: give one")
+        require(self.label is None or self.samples is not None, "label is for samples=FILE")
+        for key in ("missing", "predictor"):
+            given = getattr(self, key) not in (None, False)
+            require(self.own is not None or not given, f"{key} is for sampler=... or samples=...")
         self._check_claim()
-        judged = audited and (self.sampler is not None or (self.notion.name == "marginal" and sampled))
+        judged = audited and (self.own is not None or (self.notion.name == "marginal" and sampled))
         where = "task=audit notion=marginal engine=monte_carlo, or sampler=..."
-        require(judged or self.method == "split", f"method={self.method} is for {where}")
+        require(judged or self.early, f"early=false is for {where}")
 
     def _check_claim(self) -> None:
         """Check what is claimed: epsilon with claimed_delta, or mu, or curve."""
@@ -208,9 +166,27 @@ class Config:
         require(len(given) <= 1, f"{' and '.join(given)} are different claims: give one of them")
         if given:
             require(self.task.name == "audit", f"{given[0]} is for task=audit, got task={self.task.name}")
-            one_point = self.sampler is None or given == ["claimed_delta"]
-            require(one_point, f"{given[0]} has no meaning with sampler=...: its claim is epsilon and claimed_delta")
             _ = self.promise
+
+    @property
+    def own(self) -> str | None:
+        """The key that gives the user's own mechanism: a sampler, or samples; None for the paper's test."""
+        given = [name for name in ("sampler", "samples") if getattr(self, name) is not None]
+        return given[0] if given else None
+
+    @property
+    def own_keys(self) -> tuple[str, ...]:
+        """The keys that an audit of the user's own mechanism reads."""
+        given = ("sampler", "runs") if self.samples is None else ("samples", "label")
+        return (*given, *CLAIM_KEYS, "epsilon", *OWN_KEYS)
+
+    @property
+    def paths(self) -> list[str]:
+        """The files of runs that one already has."""
+        given = self.samples if isinstance(self.samples, list) else [self.samples]
+        wrong = [x for x in given if not isinstance(x, str) or not x]
+        require(not wrong, f"samples must be a file or a list of two files, got {self.samples}")
+        return list(given)
 
     @cached_property
     def promise(self) -> Promise:
@@ -247,6 +223,7 @@ class Config:
         task, model = self.task.name, self.model.name
         require(self.relation in RELATIONS, f"relation must be one of {', '.join(RELATIONS)}, got {self.relation}")
         require(not self.insecure or task == "verify", f"insecure is for task=verify, got {task}")
+        self._check_ledger()
         own = task == "verify" and self.mechanism.name == "python"
         require(not own, "task=verify cannot use mechanism=python: nothing could be said of how its noise is drawn")
         if self.known:
@@ -261,6 +238,15 @@ class Config:
         require(task != "simulate" or model != "recorded", "task=simulate needs new samples for each run, not recorded")
         ordered = task == "verify" or self.model.order in (None, ORDERS[0])
         require(ordered, f"model.order={self.model.order} is for task=verify: task={task} counts every recorded sample")
+
+    def _check_ledger(self) -> None:
+        """Check what counts releases."""
+        task = self.task.name
+        require(self.ledger is None or task == "verify", f"ledger is for task=verify, got {task}")
+        require(self.ledger != "", "ledger must name a file")
+        require(self.ledger is None or not self.insecure, "ledger has no meaning with insecure=true")
+        require(self.budget is None or self.ledger is not None, "budget needs ledger=PATH")
+        require(self.budget is None or 0.0 < self.budget < math.inf, f"budget must be positive, got {self.budget}")
 
     @property
     def known(self) -> bool:
@@ -337,14 +323,17 @@ class Config:
         }
         modules = {
             "sampler": self.sampler,
+            "predictor": self.predictor,
             "model_target": self.model.target,
             "mechanism_target": self.mechanism.target,
             "task_target": self.task.target,
             "notion_target": self.notion.target,
         }
+        if self.samples is not None:
+            files |= {f"samples_{k}": path for k, path in enumerate(self.paths)}
         found = {name: content_of(Path(path)) for name, path in files.items() if path is not None}
         found |= {name: module_content(target) for name, target in modules.items() if target is not None}
-        if self.sampler is None and self.mechanism.target is None:  # a user's law may print its place in memory
+        if self.own is None and self.mechanism.target is None:  # a user's law may print its place in memory
             found["noise"] = f"{self.law}"
         return found | ({"study": "table1"} if self.study == "table1" else {})
 
@@ -358,11 +347,13 @@ class Config:
             which can name whose data it holds.
         """
         values = asdict(self)
-        for name in ("mu", "curve"):
+        for name in ("mu", "curve", "predictor", "label"):
             if values[name] is None:
                 del values[name]
-        if self.sampler is not None:
-            return {"task": self.task.name} | {name: values[name] for name in SAMPLER_KEYS if name in values}
+        if self.own is not None:
+            if self.mu is not None or self.curve is not None:
+                del values["epsilon"], values["claimed_delta"]
+            return {"task": self.task.name} | {name: values[name] for name in self.own_keys if name in values}
         names = {group: values[group]["name"] for group in ("task", "mechanism", "notion", "model")}
         given = {f"model_{name}": value for name, value in self.model.given.items() if name != "order"}
         if self.task.name == "verify":
@@ -373,7 +364,7 @@ class Config:
             return {name: values[name] for name in PUBLIC} | names | public
         targets = {"task_target": self.task.target, "notion_target": self.notion.target}
         given |= {name: target for name, target in targets.items() if target is not None}
-        for name in ("study", "sampler", "insecure", "backend"):
+        for name in ("study", "sampler", "samples", "missing", "insecure", "ledger", "budget", "backend"):
             del values[name]
         if self.claimed_delta == 0.0:
             del values["claimed_delta"]
@@ -471,9 +462,11 @@ def read(composed: DictConfig, given: Sequence[str] = ()) -> Config:
         leak = "task=verify draws fresh entropy; a seed would give its samples and noise away (insecure=true allows it)"
         require(config.insecure or not seeded, leak)
         require(seeded or not config.insecure, "insecure=true is for a run with a seed, and none was given")
-    for key in keys if config.sampler is not None else ():
-        read_too = key in (*SAMPLER_KEYS, "task", "sweep", "study") or key.startswith(("hydra", "backend"))
-        require(read_too, f"{key} has no meaning with sampler={config.sampler}: its runs are all that is audited")
+    for key in keys if config.own is not None else ():
+        read_too = key in (*config.own_keys, "task", "sweep", "study") or key.startswith(("hydra", "backend"))
+        require(read_too, f"{key} has no meaning with {config.own}=...: its runs are all that is audited")
+    if config.samples is not None and "early" not in keys:
+        config.early = False  # the runs are there; all of them make the bounds sharper
     config.check()
     return config
 

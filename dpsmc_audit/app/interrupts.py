@@ -1,43 +1,65 @@
-"""Ctrl-C: the first one raises KeyboardInterrupt. Later ones are ignored while the run is closed."""
+"""Ctrl-C and SIGTERM: the first one raises KeyboardInterrupt. Later ones are ignored while the run is closed."""
 
 from __future__ import annotations
 
 import signal
 from types import FrameType
 
-__all__ = ["ignore", "interrupted", "listen"]
+__all__ = ["exit_code", "ignore", "interrupted", "listen"]
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+"""Ctrl-C, and what batch systems send before they kill."""
 
 
 class _Once:
-    """A handler of SIGINT that raises KeyboardInterrupt once."""
+    """A handler of signals that raises KeyboardInterrupt once."""
 
-    received = False
+    received: int | None = None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        if not self.received:
-            self.received = True
+        if self.received is None:
+            self.received = number
             raise KeyboardInterrupt
 
 
+def _received() -> int | None:
+    """The signal that came after `listen`. None if none did."""
+    handlers = [signal.getsignal(number) for number in SIGNALS]
+    return next((handler.received for handler in handlers if isinstance(handler, _Once)), None)
+
+
 def interrupted() -> bool:
-    """Tell whether Ctrl-C was pressed. Libraries may turn the interrupt into an error of their own, or drop it.
+    """Tell whether a signal came. Libraries may turn the interrupt into an error of their own, or drop it.
 
     Returns
     -------
     bool
-        True if it was pressed after `listen`.
+        True if one came after `listen`.
     """
-    handler = signal.getsignal(signal.SIGINT)
-    return isinstance(handler, _Once) and handler.received
+    return _received() is not None
+
+
+def exit_code() -> int:
+    """Return the exit code of an interrupted run.
+
+    Returns
+    -------
+    int
+        130 after Ctrl-C, 143 after SIGTERM.
+    """
+    return 128 + (_received() or signal.SIGINT)
 
 
 def listen() -> None:
-    """Handle Ctrl-C from now on, unless the process was started to ignore it (in the background of a shell)."""
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, _Once())
+    """Handle the signals from now on, unless the process was started to ignore them (in the background of a shell)."""
+    handler = _Once()
+    for number in SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 def ignore() -> None:
-    """Ignore Ctrl-C from now on, if `listen` was called: Python removes its handlers before the process ends."""
-    if isinstance(signal.getsignal(signal.SIGINT), _Once):
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Ignore the signals from now on, if `listen` was called: Python removes its handlers before the process ends."""
+    for number in SIGNALS:
+        if isinstance(signal.getsignal(number), _Once):
+            signal.signal(number, signal.SIG_IGN)

@@ -7,14 +7,36 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from typing import Any, get_args, get_origin, get_type_hints
 
-from dpsmc_audit.errors import ParameterError
+from dpsmc_audit.errors import ParameterError, require
 
-__all__ = ["Keys", "UnknownKeyError", "distance", "key_of", "keys_of", "overrides_in", "own_configuration", "paths"]
+__all__ = [
+    "Keys",
+    "UnknownKeyError",
+    "check_options",
+    "distance",
+    "key_of",
+    "keys_of",
+    "overrides_in",
+    "own_configuration",
+    "paths",
+]
 
 LONGEST = 60
 """Letters of an unknown key that are compared and shown."""
 FILES = ("-cp", "--config-path", "-cn", "--config-name", "-cd", "--config-dir")
 """Options of Hydra that bring configuration files of the user."""
+PLAIN = ("-h", "--help", "--hydra-help", "--version", "-r", "--run", "-m", "--multirun", "--resolve")
+PLAIN_ENDED = ("-sc", "--shell-completion")
+"""Options of Hydra without a value; the rest of the line after the last two is not ours."""
+CHOICES = {
+    "-c": ("job", "hydra", "all"),
+    "--cfg": ("job", "hydra", "all"),
+    "-i": ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath"),
+    "--info": ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath"),
+}
+"""Options of Hydra that take one of some words. That of --info can be left out."""
+VALUED = (*FILES, "-p", "--package", "--experimental-rerun")
+"""Options of Hydra that take any value."""
 
 
 class UnknownKeyError(ParameterError):
@@ -272,9 +294,49 @@ def overrides_in(arguments: Sequence[str]) -> list[str]:
     """
     if "-sc" in arguments or "--shell-completion" in arguments:
         return []
-    valued = (*FILES, "-p", "--package")  # the next word is the value of such an option
-    free = [word for word, last in zip(arguments, ["", *arguments], strict=False) if last not in valued]
+    free = [word for word, last in zip(arguments, ["", *arguments], strict=False) if last not in VALUED]
     return [word for word in free if not word.startswith("-") and ("=" in word or word.startswith("~"))]
+
+
+def check_options(arguments: Sequence[str]) -> None:
+    """Refuse options that Hydra does not have, and options without their value: Hydra would print its whole usage.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        The words of the command line.
+
+    Raises
+    ------
+    ParameterError
+        For the first option that is wrong.
+
+    Examples
+    --------
+    >>> check_options(["-m", "--config-dir", "own", "p=0.5", "--cfg", "job"])
+    >>> check_options(["--nope"])
+    Traceback (most recent call last):
+    dpsmc_audit.errors.ParameterError: unknown option --nope: --help lists all options
+    """
+    words = list(arguments)
+    while words:
+        option, given, value = words.pop(0).partition("=")
+        if not option.startswith("-") or option in PLAIN:
+            require(not given or not option.startswith("-"), f"{option} takes no value, got {value}")
+        elif option in PLAIN_ENDED:
+            return
+        elif option in CHOICES:
+            known = CHOICES[option]
+            optional = known[0] == "all"
+            if not given and words and (words[0] in known or not optional):
+                value = words.pop(0)
+            right = value in known or (optional and not given and value == "")
+            require(right, f"{option} must be one of {', '.join(known)}, got {value or 'nothing'}")
+        else:
+            require(option in VALUED, f"unknown option {option[:LONGEST]}: --help lists all options")
+            require(bool(given or words), f"{option} needs a value")
+            if not given:
+                words.pop(0)
 
 
 def own_configuration(arguments: Sequence[str]) -> bool:

@@ -6,10 +6,20 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache
+from threading import RLock
+from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-__all__ = ["bar", "progress"]
+from dpsmc_audit.sampling.plan import Sampling
+
+if TYPE_CHECKING:
+    from dpsmc_audit.app.config import Config
+    from dpsmc_audit.runs.execution import Execution
+
+__all__ = ["bar", "progress", "sampling_of"]
 
 log = logging.getLogger("dpsmc_audit")
 
@@ -29,7 +39,14 @@ def bar(what: str, total: int | None) -> tqdm:
     tqdm
         A bar that appears after a second and vanishes in the end. It is silent if standard error is no terminal.
     """
+    _lock_threads_only()
     return tqdm(total=total, desc=what, unit=f" {what}", delay=1.0, leave=False, dynamic_ncols=True, disable=None)
+
+
+@lru_cache(maxsize=1)
+def _lock_threads_only() -> None:
+    """Bars of one process need no semaphore of the system, which a killed process would leave behind."""
+    tqdm.set_lock(RLock())
 
 
 @contextmanager
@@ -64,3 +81,27 @@ def progress(what: str, total: int | None, every: float = 30.0) -> Iterator[Call
                 log.info("%s %d of %s", what, done, total or "any number")
 
         yield advance
+
+
+@contextmanager
+def sampling_of(config: Config, execution: Execution, what: str, total: int) -> Iterator[Sampling]:
+    """Show the progress of a task that draws runs.
+
+    Parameters
+    ----------
+    config : Config
+        The seed and the longest run.
+    execution : Execution
+        Where the work is done.
+    what : str
+        What is counted.
+    total : int
+        How many there will be.
+
+    Yields
+    ------
+    Sampling
+        How the task draws its runs.
+    """
+    with progress(what, total) as advance:
+        yield Sampling(config.seed, config.max_steps, replace(execution, progress=advance))

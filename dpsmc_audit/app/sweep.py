@@ -18,9 +18,11 @@ from dpsmc_audit.app.config import as_typed, known_keys
 from dpsmc_audit.app.keys import key_of, paths
 from dpsmc_audit.app.messages import one_line
 from dpsmc_audit.app.progress import bar
-from dpsmc_audit.report import tables
+from dpsmc_audit.errors import require
+from dpsmc_audit.report import columns, tables
 from dpsmc_audit.report.page_sweep import write_sweep_report
 from dpsmc_audit.runs.files import KEPT, near, read_json, write_text
+from dpsmc_audit.runs.processes import guard
 from dpsmc_audit.runs.resume import fingerprint_in
 from dpsmc_audit.runs.sweeps import Sweep, begin
 
@@ -60,7 +62,11 @@ class SweepTable(Callback):
             Not used.
         """
         _refuse_swept(config)
+        empty = [key for key, values in _swept(config).items() if not values]
+        require(not empty, f"the sweep has no points: {', '.join(empty)} has no values")
         points, given = prod(map(len, _swept(config).values())), tuple(as_typed(config.hydra.overrides.task))
+        if not config.hydra.launcher._target_.endswith(".BasicLauncher"):
+            guard()
         self._sweep = begin(Path(config.hydra.sweep.dir).absolute(), config.get("study"), given, points)
         self._bar = bar("points", points)
 
@@ -162,9 +168,9 @@ def _write(folder: Path, study: str | None, rows: Rows, drawn: bool) -> None:
     if rows[0].get("sampler") is not None:
         write_text(folder / "table.csv", tables.as_csv(rows, tables.SAMPLER_COLUMNS))
         return
-    task, others, published = rows[0]["task"], tables.varying(rows), study == "table1"
+    task, others, published = rows[0]["task"], columns.varying(rows), study == "table1"
     modelled = task == "simulate" and rows[0].get("model") != "bernoulli"
-    names = [*others, *tables.PARAMETERS, *tables.CSV_COLUMNS.get(task, tuple(rows[0]))]
+    names = [*others, *columns.PARAMETERS, *columns.CSV_COLUMNS.get(task, tuple(rows[0]))]
     names += [*(tables.MODEL_COLUMNS if modelled else ()), *(tables.PAPER_COLUMNS if published else ())]
     times = [*others, *tables.TIMING_COLUMNS, *(tables.PAPER_TIMES if published and modelled else ())]
     write_text(folder / "table.csv", tables.as_csv(rows, list(dict.fromkeys(names))))
@@ -172,7 +178,7 @@ def _write(folder: Path, study: str | None, rows: Rows, drawn: bool) -> None:
     if drawn and not published and len(rows) > 1 and task in ("audit", "simulate"):
         from dpsmc_audit.report.figures import save, sweep_figure
 
-        count = {name: len({str(row[name]) for row in rows}) for name in (*tables.PARAMETERS, "entry", *others)}
+        count = {name: len({str(row[name]) for row in rows}) for name in (*columns.PARAMETERS, "entry", *others)}
         swept = sorted((name for name in count if count[name] > 1), key=lambda name: -count[name])
         save(sweep_figure(rows, swept), folder / "table", ("png",))
 
@@ -183,7 +189,7 @@ def _print(folder: Path, rows: Rows) -> None:
     print(tables.as_text(rows))
     same = len({(row.get("p_phi"), row.get("p_phi_low")) for row in rows}) == 1
     if first.get("task") == "simulate" and same and first.get("p_phi_low") is not None:
-        value, low, high = (tables.decimals(first[f"p_phi{end}"], ".4f") for end in ("", "_low", "_high"))
+        value, low, high = (columns.decimals(first[f"p_phi{end}"], ".4f") for end in ("", "_low", "_high"))
         print(f"p_phi estimated as {value} [{low}, {high}]; exact means at that estimate and at its ends")
     if any(row.get("distance") is not None for row in rows):
         print("distance: paper minus exact in standard errors of the paper's 10^4 runs, beyond rounding; * above 3")

@@ -309,8 +309,8 @@ def _unfit(value: Any) -> str:
         return "a complex number (return its parts as columns)"
     if isinstance(value, _DATES):
         return "a date or a time (convert it to a number)"
-    if isinstance(value, np.ndarray):
-        return f"an array of shape {value.shape} (return an array of numbers or a list of transcripts)"
+    if getattr(value, "ndim", 0):
+        return f"an array of shape {tuple(value.shape)} (return an array of numbers or a list of transcripts)"
     return f"{shown(value)} of type {_kind(value)}, which is neither a number nor a category,"
 
 
@@ -356,6 +356,10 @@ def _text(value: Any) -> str:
     if _numeric(value):
         return repr(float(value) + 0.0)
     hash(value)
-    if isinstance(value, (complex, *_DATES)) or getattr(type(value), "__repr__", None) is object.__repr__:
+    if (
+        getattr(value, "ndim", 0)
+        or isinstance(value, (complex, *_DATES))
+        or getattr(type(value), "__repr__", None) is object.__repr__
+    ):
         raise TypeError("not a category")
     return repr(value)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpsmc_audit.evidence.bets import Batch, Bettor, Ledger
 from dpsmc_audit.evidence.claims import Dp, Promise
 from dpsmc_audit.evidence.kept import packed, unpacked
-from dpsmc_audit.evidence.outputs import Outputs
+from dpsmc_audit.evidence.outputs import Kind, Outputs
 from dpsmc_audit.evidence.predictor import Predictor
 from dpsmc_audit.evidence.scores import Score
 
@@ -32,8 +32,9 @@ __all__ = ["Bounds", "Game", "Rules", "delta_grid", "epsilon_grid"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-_FIRST, _PART = 4, 10
-"""The first batch has so many runs; later ones a tenth of the runs so far."""
+_FIRST, _FIRST_OTHERS, _PART = 4, 16, 10
+"""The first batch has so many numbers, or so many other outputs, which show how they are seen. Later batches are a
+tenth of the runs so far."""
 
 _LABELS = 4
 """The number of the stream of labels."""
@@ -128,7 +129,7 @@ def delta_grid(claimed: float) -> FloatArray:
     array
         Increasing.
     """
-    return np.unique(np.concatenate([[0.0, claimed], 0.97 * 1.3 ** -np.arange(52.0)]))
+    return np.unique(np.concatenate([[0.0, claimed], 0.02 * np.arange(1.0, 50.0), 0.02 * 1.3 ** -np.arange(1.0, 44.0)]))
 
 
 class Game:
@@ -201,8 +202,9 @@ class Game:
         at = [0, 0]
         while not self.over:
             room = min(pool.runs - done for pool, done in zip(pools, at, strict=True))
-            size = min(self._until_learning(), room)
-            if size == 0:
+            wanted = self._until_learning(pools[0].kind)
+            size = min(wanted, room)
+            if size == 0 or (self.predictor is None and size < wanted):
                 break
             labels = (self._coins.random(size) < 0.5).astype(np.int64)
             counts = np.bincount(labels, minlength=2)
@@ -212,11 +214,11 @@ class Game:
         self._waiting = [pool.take(np.arange(k, pool.runs)) for pool, k in zip(pools, at, strict=True)]
         return self.over
 
-    def _until_learning(self) -> int:
+    def _until_learning(self, kind: Kind) -> int:
         """Return how many runs are played before the predictor learns next. It depends on their number only."""
         waiting = sum(batch.labels.size for batch in self._open)
-        known = self.labelled - waiting
-        return (_FIRST if known < _FIRST else max(1, known // _PART)) - waiting
+        known, first = self.labelled - waiting, _FIRST if kind == "numbers" else _FIRST_OTHERS
+        return (first if known < first else max(1, known // _PART)) - waiting
 
     def _play(self, outputs: Outputs, labels: IntArray) -> None:
         """Predict and bet; learn where it is time."""
@@ -235,7 +237,7 @@ class Game:
         self.labelled += batch.labels.size
         self.used = [self.used[0] + int((batch.labels == 0).sum()), self.used[1] + int(batch.labels.sum())]
         self._open.append(batch)
-        if self.over or self._until_learning() == 0:
+        if self.over or self._until_learning(outputs.kind) == 0:
             self._settle()
 
     def _settle(self) -> None:

@@ -93,7 +93,7 @@ class _Fitted:
         array
             A row for each run.
         """
-        return views.features(outputs)
+        return np.nan_to_num(views.features(outputs), posinf=1e100, neginf=-1e100)
 
     def learn(self, features: FloatArray, labels: IntArray) -> None:
         """Take in runs with their labels, and fit again if there are enough new ones.

@@ -17,8 +17,12 @@ __all__ = ["Histogram", "TradeOff", "best_range", "trade_off", "witness_of"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-FEW, BINS = 64, 80
-"""Up to so many different whole numbers have a bar each; otherwise the middle is cut into so many bins."""
+FEW, FEWEST_BINS, MOST_BINS, IN_A_BIN = 64, 8, 80, 15
+"""Up to so many different whole numbers have a bar each. Otherwise the middle is cut into bins, as many as the runs can
+fill."""
+
+_FAR = 1e300
+"""Values beyond this stand for infinite or missing ones."""
 
 
 def best_range(counts: FloatArray, epsilon: float) -> tuple[int, int]:
@@ -140,8 +144,10 @@ def _edges(values: FloatArray) -> FloatArray:
     whole = bool(np.all(distinct == np.rint(distinct)))
     if whole and distinct[-1] - distinct[0] < FEW:
         return np.arange(distinct[0], distinct[-1] + 2.0)
-    low, high = np.quantile(values, [5e-4, 1.0 - 5e-4], method="nearest")
-    width = max((high - low) / BINS, 1e-12 * max(abs(low), abs(high), 1e-290))
+    finite = values[np.abs(values) < _FAR]  # missing and infinite values are farther out
+    low, high = np.quantile(finite if finite.size else np.zeros(1), [5e-4, 1.0 - 5e-4], method="nearest")
+    bins = min(max(values.size // IN_A_BIN, FEWEST_BINS), MOST_BINS)
+    width = max((high - low) / bins, 1e-12 * max(abs(low), abs(high), 1e-290))
     if whole:
         width = math.ceil(width)
     inner = low + width * np.arange(math.floor((high - low) / width) + 2)

@@ -2,7 +2,8 @@
 
 - `fixed`: the law of (tau, o) for one pair of bounds, and the type of exact numbers.
 - `laws`: the law averaged over L. It chooses among `renewal`, `passage` (only the near bound is reached) and `strata`
-  (both bounds: the far-bound correction).
+  (both bounds).
+- `far_bound`: the far-bound correction, which `strata` averages over L.
 - `averages`: means, standard deviations and error probabilities, by `renewal`, `quadrature`, `brackets` or `overshoot`.
 - `ladder`: first passages over every bound at once.
 - `calibration`: noise that keeps the error levels.

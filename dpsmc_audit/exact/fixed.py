@@ -282,7 +282,7 @@ class TerminationLaw:
 
 
 @kernel
-def _advance(mass, other, low, high, base, steps, p_up, up, down, b_up, b_low, null, alt, ones_null, ones_alt):
+def _advance(mass, other, low, high, base, steps, p_up, up, down, b_up, b_low, null, alt, over_null, over_alt):
     """Advance the alive cells ``mass[low:high]`` (cell i: base + i ones) by ``null.size`` samples.
 
     Returns the new window, the probability dropped and how many samples were taken; the cells are in `mass` if that
@@ -301,14 +301,16 @@ def _advance(mass, other, low, high, base, steps, p_up, up, down, b_up, b_low, n
         high += 1
         steps += 1
         ones = base + high - 1
-        if ones * up - (steps - ones) * down >= b_up:
+        position = ones * up - (steps - ones) * down
+        if position >= b_up:
             high -= 1
             null[taken] = other[high]
-            ones_null[taken] = ones
+            over_null[taken] = position - b_up
         ones = base + low
-        if high > low and ones * up - (steps - ones) * down <= -b_low:
+        position = ones * up - (steps - ones) * down
+        if high > low and position <= -b_low:
             alt[taken] = other[low]
-            ones_alt[taken] = ones
+            over_alt[taken] = -position - b_low
             low += 1
         while high > low and other[high - 1] < _FLOOR:
             high -= 1
@@ -328,7 +330,7 @@ class _Programme:
         self.walk, self.b_up, self.b_low = walk, b_up, b_low
         self.cells = np.ones(1)
         self.base, self.steps, self.lost = 0, 0, 0.0
-        self.pieces: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]] = []
+        self.pieces: list[FloatArray] = []
 
     @property
     def alive(self) -> float:
@@ -338,15 +340,10 @@ class _Programme:
         width = self.cells.size
         mass, other = np.zeros(width + samples + 1), np.zeros(width + samples + 1)
         mass[:width] = self.cells
-        null, alt = np.zeros(samples), np.zeros(samples)
-        ones_null, ones_alt = np.zeros(samples, np.int64), np.zeros(samples, np.int64)
+        exits = np.zeros((4, samples))
         bounds = (self.walk.up, self.walk.down, self.b_up, self.b_low)
-        outputs = (null, alt, ones_null, ones_alt)
-        low, high, lost, taken = _advance(mass, other, 0, width, self.base, self.steps, p_up, *bounds, *outputs)
-        times = np.arange(self.steps + 1, self.steps + samples + 1)
-        over_null = np.where(null > 0.0, self.walk.at(times, ones_null) - self.b_up, 0.0)
-        over_alt = np.where(alt > 0.0, -self.walk.at(times, ones_alt) - self.b_low, 0.0)
-        self.pieces.append((null, alt, over_null, over_alt))
+        low, high, lost, taken = _advance(mass, other, 0, width, self.base, self.steps, p_up, *bounds, *exits)
+        self.pieces.append(exits)
         self.cells = (mass if taken % 2 == 0 else other)[low:high].copy()
         self.base += low
         self.steps += samples
@@ -358,7 +355,7 @@ class _Programme:
             self.advance(min(last - self.steps, 4096), p_up)
 
     def law(self) -> ExitLaw:
-        null, alt, over_null, over_alt = (np.concatenate(column) for column in zip(*self.pieces, strict=True))
+        null, alt, over_null, over_alt = np.concatenate(self.pieces, axis=1)
         longest = longest_mean(self.walk, self.b_up, self.b_low)
         return ExitLaw(null, alt, over_null, over_alt, self.alive, self.lost, longest)
 

@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.errors import ParameterError, require
+from dpsmc_audit.exact.far_bound import FAR, OFTEN, far_share, splits
 from dpsmc_audit.exact.fixed import Steps, TerminationLaw, exit_law
 from dpsmc_audit.exact.overshoot import turned_up
 from dpsmc_audit.exact.passage import passage_cost, passage_survival
 from dpsmc_audit.exact.renewal import renewal
-from dpsmc_audit.exact.strata import CELLS, FAR, Part, affordable, cells_of, short_enough, strata, total
+from dpsmc_audit.exact.strata import CELLS, Part, affordable, cells_of, short_enough, strata
 from dpsmc_audit.mechanisms import Atoms, Exponential
-from dpsmc_audit.numerics.sums import convolution
+from dpsmc_audit.numerics.sums import convolution, total
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 
@@ -31,9 +32,6 @@ FloatArray = NDArray[np.float64]
 
 _VAGUE = 0.02
 """A law with a larger error in some P(tau > k) is refused."""
-
-_OFTEN = 0.03
-"""If the far bound is met more often than this, the passage over the near one does not help. Strata do everything."""
 
 _LATE = 300
 """Strata compute the law if the last forced entry comes after this."""
@@ -159,8 +157,8 @@ def _mixed_law(setting: Setting, forced: Mapping[int, int]) -> TerminationLaw:
     lowest = max(float(mechanism.quantile(0.0)), test.no_room)
     coin = 1.0 - float(mechanism.survival(test.no_room))
     parts = [Part(np.array([0.5 * coin]), np.array([0.5 * coin]), 0.0, 0.0, 0.0)]
-    settled, apart = _splits(test, p_phi, forced)
-    if _far_share(setting) > _OFTEN:
+    settled, apart = splits(test, p_phi, forced)
+    if far_share(setting) > OFTEN:
         settled = math.inf
     apart = min(apart, float(mechanism.quantile(1.0 - 1e-12)))
     begin = max(settled, lowest)
@@ -181,24 +179,6 @@ def _mixed_law(setting: Setting, forced: Mapping[int, int]) -> TerminationLaw:
     null, alt = (np.maximum(np.pad(side, (0, size - side.size)), 0.0) for side in (null, alt))
     astray = abs(1.0 - float(null.sum() + alt.sum()))
     return TerminationLaw(null, alt, max(error, astray), max(scatter, astray), method, late + astray * size)
-
-
-def _splits(test: Sprt, p_phi: float, forced: Mapping[int, int]) -> tuple[float, float]:
-    """Find the two values of L that split the average.
-
-    From the first on, no bound is met before the last forced entry. From the second on, the far bound is never met.
-    """
-    h, (_, walk, near, far), last = abs(test.exponent(p_phi)), turned_up(test, p_phi), max(forced, default=0)
-    settled = max(last * walk.down - far, (last + 1) * walk.up - near)
-    return settled, max(FAR / h + last * walk.down - far, settled) if h > 0.0 else math.inf
-
-
-def _far_share(setting: Setting) -> float:
-    """Estimate how often the far bound is met: ``E[exp(-h (b_far + L))]``."""
-    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
-    h, far = abs(test.exponent(p_phi)), turned_up(test, p_phi)[3]
-    excess = np.maximum(mechanism.quantile((np.arange(200) + 0.5) / 200), test.no_room)
-    return float(np.exp(-h * (far + excess)).mean())
 
 
 def _starts(walk: Steps, turned: bool, forced: Mapping[int, int]) -> dict[float, float]:

@@ -14,20 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.errors import require
-from dpsmc_audit.exact.fixed import Steps, cells_needed, exit_law, walk_until_exit
+from dpsmc_audit.exact.far_bound import FAR, change
+from dpsmc_audit.exact.fixed import Steps, cells_needed, exit_law
 from dpsmc_audit.exact.overshoot import turned_up
 from dpsmc_audit.mechanisms import Mechanism
-from dpsmc_audit.numerics.sums import dot
+from dpsmc_audit.numerics.sums import dot, total
 from dpsmc_audit.runs.memory import require_room
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 
-__all__ = ["CELLS", "FAR", "LONGEST", "Part", "affordable", "cells_of", "short_enough", "strata", "total"]
+__all__ = ["CELLS", "LONGEST", "Part", "affordable", "cells_of", "short_enough", "strata"]
 
 FloatArray = NDArray[np.float64]
-
-FAR = 23.0
-"""A bound further than this over h against the drift is reached with probability exp(-23), 1e-10."""
 
 CELLS = 1.5e9
 """Cells that the passage, or all strata together, may visit."""
@@ -107,14 +105,14 @@ def strata(
     masses = -np.diff(mechanism.survival(np.concatenate([[lowest], ends[1:]])))
     fine = _weighted(laws, _weights(mechanism, lowest, ends, tilt))
 
-    def change(stride: int) -> float:
+    def coarsened(stride: int) -> float:
         """Compute the change, summed over all (tau, o), if only every `stride`-th end is kept."""
         kept = np.unique(np.append(np.arange(0, ends.size, stride), ends.size - 1))
         coarse = _weighted([laws[i] for i in kept], _weights(mechanism, lowest, ends[kept], tilt))
         return float(sum(np.abs(total([a, -b])).sum() for a, b in zip(fine, coarse, strict=True)))
 
     # the change by the far bound is smooth in L: the rest of the error was observed to be up to 1.8 times this change
-    scatter = 3.0 * change(2) if beyond_passage else max(factor * change(stride) for stride, factor in _STRIDES)
+    scatter = 3.0 * coarsened(2) if beyond_passage else max(factor * coarsened(stride) for stride, factor in _STRIDES)
     share = float(masses.sum())
     inside = 1e-11 * share + rest
     # tau grows with L: P(tau > k) lies between its values at the two ends of each stratum
@@ -129,14 +127,7 @@ def _between(
 ) -> tuple[FloatArray, FloatArray]:
     """Compute P(tau = k, H_null) and P(tau = k, H_alt) for this L, or their change by the far bound."""
     law = exit_law(test, p_phi, excess, forced)
-    if not beyond_passage:
-        return law.null, law.alt
-    deep = FAR / abs(test.exponent(p_phi)) + len(forced) * test.step_sum  # forced entries may lead there
-    up, low = (test.b_up + excess, deep) if test.drift(p_phi) > 0.0 else (deep, test.b_low + excess)
-    alone = walk_until_exit(Steps.of(test, p_phi), up, low, forced=forced)
-    if test.drift(p_phi) > 0.0:
-        return total([law.null, -alone.null]), law.alt
-    return law.null, total([law.alt, -alone.alt])
+    return change(test, p_phi, excess, forced, law) if beyond_passage else (law.null, law.alt)
 
 
 def _mean(law: tuple[FloatArray, FloatArray]) -> float:
@@ -278,22 +269,3 @@ def affordable(p_phi: float, cells: float) -> None:
     """
     message = "the law at p_phi={:g} would visit {:.0e} cells: without drift only means and errors are affordable"
     require(cells <= CELLS, message.format(p_phi, cells))
-
-
-def total(rows: Sequence[FloatArray]) -> FloatArray:
-    """Add arrays of different lengths. The shorter ones are continued by 0.
-
-    Parameters
-    ----------
-    rows : sequence of array
-        The arrays, at least one.
-
-    Returns
-    -------
-    array
-        The sum, as long as the longest array.
-    """
-    total = np.zeros(max(row.size for row in rows))
-    for row in rows:
-        total[: row.size] += row
-    return total

@@ -37,7 +37,25 @@ UNCHECKED = (
 
 @dataclass
 class ModelKeys:
-    """All ``model.*`` keys. A key is None if it was not given."""
+    """All ``model.*`` keys. A key is None if it was not given.
+
+    Parameters
+    ----------
+    name : str
+        The model.
+    setting : str, optional
+        powertrain: the reading of the case study that the other keys change.
+    speed_mean, speed_sd, speed_range, maf, injector, air_fuel, kappa, tau, pedal, pulse, period : optional
+        powertrain: its inputs.
+    sensor_failure, pump, extrapolate, variant, duration, step, sample_step : optional
+        powertrain: as in `Powertrain`. `step` is also that of recorded traces and of a user's function.
+    path, column : str, optional
+        recorded: the file, and the column of its outcomes.
+    order : str, optional
+        recorded: the order in which a verification uses the samples.
+    target : str, optional
+        python: the user's function.
+    """
 
     name: str = ""
     setting: str | None = None

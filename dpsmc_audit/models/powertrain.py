@@ -23,22 +23,19 @@ from dataclasses import dataclass, fields, replace
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsmc_audit.errors import require
 from dpsmc_audit.models.powertrain_kernel import SIGNALS, TICK, Controller, Grid, simulate
 from dpsmc_audit.models.powertrain_tables import DELAY, DRY, KAPPA, TAU, WET, pieces
-from dpsmc_audit.sampling.runs import _uniforms, check_seed, derived
+from dpsmc_audit.numerics.arrays import FloatArray
+from dpsmc_audit.sampling.streams import Purpose, check_seed, derived, uniforms
 from dpsmc_audit.stl.traces import Traces
 
 __all__ = ["SETTINGS", "SIGNALS", "Inputs", "Powertrain", "Variant"]
 
-Floats = NDArray[np.float64]
 Variant = Literal["benchmark", "closed_loop"]
 
 TOLERANCES = ("maf", "injector", "air_fuel", "kappa", "tau")
-SPEED = 16
-"""Purpose of the random stream of the speed. The streams of the tolerances follow in their order."""
 
 CONTROLLERS = {
     "benchmark": Controller(True, False, 0.04, 0.14, 0.13, 1.66, 0.982, 0.982),
@@ -69,15 +66,15 @@ class Inputs:
         If the arrays differ in length or a value is not positive and finite.
     """
 
-    speed: Floats
-    maf: Floats
-    injector: Floats
-    air_fuel: Floats
-    kappa: Floats
-    tau: Floats
+    speed: FloatArray
+    maf: FloatArray
+    injector: FloatArray
+    air_fuel: FloatArray
+    kappa: FloatArray
+    tau: FloatArray
 
     @classmethod
-    def nominal(cls, speed: Sequence[float] | Floats) -> Self:
+    def nominal(cls, speed: Sequence[float] | FloatArray) -> Self:
         """Make inputs with these speeds and every tolerance at 1.
 
         Parameters
@@ -257,20 +254,14 @@ class Powertrain:
         require(first >= 0, f"the first trace must not be negative, got {first}")
         require(count >= 1, f"count must be at least 1, got {count}")
 
-        def uniform(purpose: int) -> Floats:
-            uniforms = np.empty(count)
-            _uniforms(derived(seed, purpose), first, uniforms)
-            return uniforms + 2.0**-54  # the middle of a cell of the generator, so never 0
+        def uniform(name: str) -> FloatArray:
+            drawn = uniforms(derived(seed, Purpose[name.upper()]), first, count)
+            return drawn + 2.0**-54  # the middle of a cell of the generator, so never 0
 
-        return Inputs(
-            self.speed_quantile(uniform(SPEED)),
-            *(
-                1.0 + getattr(self, name) * (2.0 * uniform(purpose) - 1.0)
-                for purpose, name in enumerate(TOLERANCES, start=SPEED + 1)
-            ),
-        )
+        tolerances = (1.0 + getattr(self, name) * (2.0 * uniform(name) - 1.0) for name in TOLERANCES)
+        return Inputs(self.speed_quantile(uniform("speed")), *tolerances)
 
-    def speed_quantile(self, level: Floats) -> Floats:
+    def speed_quantile(self, level: FloatArray) -> FloatArray:
         """Compute quantiles of the engine speed, saturation included.
 
         Parameters
@@ -349,7 +340,7 @@ class Powertrain:
         """
         return self.respond(self.inputs(first, count, seed=seed), signals=signals, threads=threads)
 
-    def _arrays(self, inputs: Inputs, part: slice) -> tuple[Floats, ...]:
+    def _arrays(self, inputs: Inputs, part: slice) -> tuple[FloatArray, ...]:
         """Prepare the inputs of a block for the kernel, with the tables read at each trace's speed."""
         speed = np.clip(inputs.speed[part], *self.speed_range)
         kappa, tau, delay = (pieces(table, speed, extrapolate=self.extrapolate) for table in (KAPPA, TAU, DELAY))

@@ -45,7 +45,19 @@ LEAST_FLOW = 0.01  # bounds the slope that ROS2 is given at p = 1
 
 
 class Controller(NamedTuple):
-    """The parameters in which the two published controllers differ."""
+    """The parameters in which the two published controllers differ.
+
+    Parameters
+    ----------
+    modes, compensates : bool
+        Whether it has modes, and whether it compensates the film of fuel.
+    kp, ki : float
+        The gains of its feedback.
+    least_fuel, most_fuel : float
+        The limits of its command.
+    pressure, estimate : float
+        Manifold pressure at the start, and its estimate.
+    """
 
     modes: bool
     compensates: bool
@@ -58,7 +70,15 @@ class Controller(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """The step in seconds, and in steps: the trace, a controller tick, a sample, half a pedal period, the failure."""
+    """Lengths of time.
+
+    Parameters
+    ----------
+    step : float
+        The step in seconds.
+    steps, tick, every, half_period, failure : int
+        In steps: the trace, a controller tick, a sample, half a pedal period, and when the sensor fails.
+    """
 
     step: float
     steps: int
@@ -69,7 +89,13 @@ class Grid(NamedTuple):
 
 
 class Switches(NamedTuple):
-    """The state of the mode logic."""
+    """The state of the mode logic.
+
+    Parameters
+    ----------
+    normal, power, failed : bool
+        Whether feedback was switched on, the pedal asks for full power, and the sensor has failed.
+    """
 
     normal: bool
     power: bool
@@ -77,7 +103,17 @@ class Switches(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """The state of the controller: estimated manifold pressure, integral, film on the wall."""
+    """The state of the controller.
+
+    Parameters
+    ----------
+    estimate : float
+        Estimated manifold pressure.
+    integral : float
+        Of the feedback.
+    wall : float
+        Film on the wall.
+    """
 
     estimate: float
     integral: float

@@ -10,11 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dpsmc_audit.numerics.arrays import FloatArray
 
 __all__ = ["DELAY", "DRY", "KAPPA", "TAU", "WET", "Table", "pieces"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +30,9 @@ class Table:
         ``values[i, j]`` is the value at ``speeds[i]`` and ``charges[j]``.
     """
 
-    speeds: Floats
-    charges: Floats
-    values: Floats
+    speeds: FloatArray
+    charges: FloatArray
+    values: FloatArray
 
 
 def _table(speeds: list[float], charges: list[float], *rows: list[float]) -> Table:
@@ -78,7 +77,7 @@ DRY = (np.array([1000.0, 2000.0, 3000.0]), np.array([0.5, 0.95, 0.9]))
 """The closed-loop variant's film compensation over speed: shares that stay on the wall, of new fuel and of the film."""
 
 
-def pieces(table: Table, speed: Floats, *, extrapolate: bool = True) -> Floats:
+def pieces(table: Table, speed: FloatArray, *, extrapolate: bool = True) -> FloatArray:
     """Read a table at one speed for each trace, as a piecewise linear function of the charge.
 
     Parameters

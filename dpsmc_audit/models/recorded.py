@@ -19,13 +19,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TextIO, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsmc_audit.errors import ParameterError, require
 from dpsmc_audit.models.sources import BATCH, Batch, SourceError, evaluated
+from dpsmc_audit.numerics.arrays import FloatArray
 from dpsmc_audit.stl import Formula
 from dpsmc_audit.stl.traces import Traces
 
@@ -37,6 +37,8 @@ Sample = TypeVar("Sample")
 
 MOST_VALUES = 2**17
 """Values of a signal that are kept until they are evaluated together. It bounds the memory for long traces."""
+LONGEST_LINE = 2**20
+"""In letters."""
 SPACING = 1e-6
 """By how much of a step a time may be off, because times are written with few digits."""
 
@@ -46,7 +48,7 @@ class _Trace(NamedTuple):
 
     line: int
     step: float
-    values: NDArray[np.float64]
+    values: FloatArray
 
 
 @dataclass(frozen=True)
@@ -86,8 +88,11 @@ class Recorded:
     step: float | None = None
 
     def __post_init__(self) -> None:
-        require(Path(self.path).exists(), f"cannot read {self.path}: No such file or directory")
-        if Path(self.path).is_file():  # reading the beginning of a pipe would lose it
+        path = Path(self.path)
+        require(path.exists(), f"cannot read {self.path}: No such file or directory")
+        if path.is_char_device() or path.is_block_device():  # such as /dev/zero, which has no end
+            raise SourceError(f"{self.path} is a device")
+        if path.is_file():  # reading the beginning of a pipe would lose it
             next(self._records(), None)
 
     def batches(self, seed: int) -> Iterator[Batch]:
@@ -123,7 +128,7 @@ class Recorded:
     def _bit(self, number: int, text: str) -> bool:
         if text not in ("0", "1", "False", "True"):
             hint = " (model.column=NAME names one of several columns)" if "," in text else ""
-            raise self._at(number, f"outcomes must be 0 or 1{hint}", f", got {text[:40]!r}")
+            raise self._at(number, "outcomes must be 0 or 1", f"{hint}, got {text[:40]!r}")
         return text in ("1", "True")
 
     def _judged(self, formula: Formula) -> Iterator[Batch]:
@@ -202,10 +207,11 @@ class Recorded:
         # A byte that is not text becomes a bad value of its line. Files are decoded in chunks, so an error of the
         # decoder would come too early.
         with Path(self.path).open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+            lines = self._lines(file)
             if self._columns is None:
-                yield from ((number, [line]) for number, line in enumerate(file, start=1) if line.strip())
+                yield from ((number, [line]) for number, line in enumerate(lines, start=1) if line.strip())
                 return
-            reader = csv.reader(file, strict=True)
+            reader = csv.reader(lines, strict=True)
             try:
                 header = [name.strip() for name in next(reader, [])]
                 places = [header.index(name) for name in self._found(header)]
@@ -215,6 +221,15 @@ class Recorded:
                     yield reader.line_num, [row[place] for place in places]
             except csv.Error as error:
                 raise self._at(reader.line_num, "not CSV", f": {error}") from None
+
+    def _lines(self, file: TextIO) -> Iterator[str]:
+        """Yield the lines of a file. A line without an end would fill the memory."""
+        number = 0
+        while line := file.readline(LONGEST_LINE):
+            number += 1
+            if len(line) == LONGEST_LINE:
+                raise self._at(number, "the line is too long")
+            yield line
 
     def _parquet(self) -> Iterator[Record]:
         try:

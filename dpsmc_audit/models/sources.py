@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpsmc_audit.errors import ParameterError, check_probability
+from dpsmc_audit.numerics.arrays import BoolArray
 from dpsmc_audit.stl.traces import Traces
 
 if TYPE_CHECKING:
     from dpsmc_audit.stl import Formula
 
-__all__ = ["BATCH", "Batch", "Bernoulli", "Bits", "Negated", "Source", "SourceError", "evaluated"]
+__all__ = ["BATCH", "Batch", "Bernoulli", "Negated", "Source", "SourceError", "evaluated"]
 
-Bits = NDArray[np.bool_]
 
 BATCH = 256
 """Samples that are drawn at once. A result never depends on samples beyond the last one used."""
@@ -34,7 +32,7 @@ class Batch(NamedTuple):
         The traces, if the samples are traces.
     """
 
-    bits: Bits
+    bits: BoolArray
     traces: Traces | None = None
 
 
@@ -160,13 +158,10 @@ class Bernoulli:
         Batch
             The next samples, without traces.
         """
-        from dpsmc_audit.sampling.runs import _uniforms  # the child of a release on recorded data needs no Numba
+        from dpsmc_audit.sampling.streams import uniforms  # the child of a release on recorded data needs no Numba
 
-        uniforms, first = np.empty(BATCH), 0
-        while True:
-            _uniforms(np.uint64(seed), first, uniforms)
-            first += BATCH
-            yield Batch(uniforms < self.p_phi)
+        for first in itertools.count(0, BATCH):
+            yield Batch(uniforms(seed, first, BATCH) < self.p_phi)
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,14 @@ replace them.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
+from dpsmc_audit.numerics.arrays import FloatArray, IntArray
 from dpsmc_audit.numerics.jit import kernel
 
-__all__ = ["convolution", "dot", "tilted"]
+__all__ = ["convolution", "dot", "sum_of_squares", "tilted", "total"]
 
 
 @kernel
@@ -88,3 +90,46 @@ def convolution(a, b):
         for j in range(b.size):
             into[j] += factor * b[j]
     return out
+
+
+def total(rows: Sequence[FloatArray]) -> FloatArray:
+    """Add arrays of different lengths. The shorter ones are continued by 0.
+
+    Parameters
+    ----------
+    rows : sequence of array
+        The arrays, at least one.
+
+    Returns
+    -------
+    array
+        The sum, as long as the longest array.
+    """
+    total = np.zeros(max(row.size for row in rows))
+    for row in rows:
+        total[: row.size] += row
+    return total
+
+
+def sum_of_squares(values: IntArray) -> int:
+    """Sum up the squares of integers without overflow.
+
+    The integers are cut into halves of 20 bits, so that no sum overflows.
+
+    Parameters
+    ----------
+    values : ndarray of int64
+        Up to 2^20 integers below 2^41.
+
+    Returns
+    -------
+    int
+        The sum, exactly.
+
+    Examples
+    --------
+    >>> sum_of_squares(np.array([2**40, -3])) == 2**80 + 9
+    True
+    """
+    high, low = values >> 20, values & 0xFFFFF
+    return (int(high @ high) << 40) + (int(high @ low) << 21) + int(low @ low)

@@ -8,11 +8,12 @@ a rule decides between them: the larger size (if sizes are given), then the earl
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from dpsmc_audit.numerics.arrays import BoolArray, FloatArray, IntArray
 
 __all__ = ["CLOSE", "best_of", "exceeds", "ranked", "tied_groups"]
 
-IntArray = NDArray[np.int64]
 
 CLOSE = 5e-10
 """Numbers this close count as equal: far above rounding, and far below any digit that is shown."""
@@ -90,7 +91,7 @@ def ranked(scores: ArrayLike, sizes: ArrayLike | None = None, close: float = CLO
     return np.lexsort((places, _numbered(order, new)))
 
 
-def tied_groups(values: NDArray[np.float64], close: float = CLOSE) -> IntArray:
+def tied_groups(values: FloatArray, close: float = CLOSE) -> IntArray:
     """Number the groups of tied values, from the largest on.
 
     Parameters
@@ -118,7 +119,7 @@ def tied_groups(values: NDArray[np.float64], close: float = CLOSE) -> IntArray:
     return _numbered(order, new)
 
 
-def _numbered(order: IntArray, new: NDArray[np.bool_]) -> IntArray:
+def _numbered(order: IntArray, new: BoolArray) -> IntArray:
     """Count, in this order, the new groups that began up to each place."""
     groups = np.zeros(order.size, np.int64)
     groups[order[1:]] = np.cumsum(new)

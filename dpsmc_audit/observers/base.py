@@ -7,23 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpsmc_audit.errors import require
 from dpsmc_audit.evidence.claims import Promise
 from dpsmc_audit.evidence.intervals import check_confidence, percent
 from dpsmc_audit.evidence.profiles import Leakage, check_floor, epsilon_grid
 from dpsmc_audit.evidence.verdict import Finding, Verdict
 from dpsmc_audit.evidence.witness import Event
-from dpsmc_audit.observers.words import Words
+from dpsmc_audit.numerics.arrays import FloatArray
+from dpsmc_audit.observers.sentence import Words
 from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.setting import Adjacent
 
 __all__ = ["Audit", "Claim", "Engine", "Observer", "PairAudit", "Resolution"]
 
 Engine = Literal["monte_carlo", "exact"]
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

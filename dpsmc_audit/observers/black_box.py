@@ -14,6 +14,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsmc_audit.errors import ParameterError, require
 from dpsmc_audit.evidence.claims import Promise, as_promise
@@ -25,10 +26,10 @@ from dpsmc_audit.evidence.scores import Classifier, ClassifierScore
 from dpsmc_audit.evidence.shown import Histogram, TradeOff, trade_off
 from dpsmc_audit.evidence.summary import finding_of
 from dpsmc_audit.observers.base import Audit, Claim
-from dpsmc_audit.observers.words import BlackBoxWords, Words
+from dpsmc_audit.observers.sentence import BlackBoxWords, Words
 from dpsmc_audit.runs.execution import accumulate
 from dpsmc_audit.sampling.plan import USUAL, Sampling
-from dpsmc_audit.sampling.runs import check_seed
+from dpsmc_audit.sampling.streams import check_seed
 from dpsmc_audit.targets import said
 
 if TYPE_CHECKING:
@@ -64,11 +65,31 @@ class Sampler(Protocol):
 
 
 class SamplerError(ParameterError):
-    """A sampler failed, or what it returned is no sample. `partial` is the audit of the runs before, if any."""
+    """A sampler failed, or what it returned is no sample. `partial` is the audit of the runs before, if any.
+
+    Parameters
+    ----------
+    message : str
+        What went wrong.
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.partial: BlackBoxAudit | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class LowerProfile:
+    """A lower bound on the privacy profile. All values hold together, at the confidence of the audit.
+
+    Parameters
+    ----------
+    epsilon, delta_lower : array
+        At each epsilon the mechanism needs at least this delta.
+    """
+
+    epsilon: NDArray[np.float64]
+    delta_lower: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -77,6 +98,8 @@ class BlackBoxAudit(Audit):
 
     Parameters
     ----------
+    histogram : Histogram
+        How often each outcome was seen.
     name : str
         Of the sampler.
     runs : int
@@ -100,6 +123,11 @@ class BlackBoxAudit(Audit):
     bounds: Bounds
     curve: TradeOff
     views: dict[str, float]
+
+    @property
+    def profile(self) -> LowerProfile:
+        """The lower bound on the privacy profile, as columns."""
+        return LowerProfile(self.bounds.profile_epsilon, self.bounds.profile_delta)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of ``result.json`` without parameters."""
@@ -397,22 +425,22 @@ def _found(game: Game, name: str, claim: Claim, floor: float, seconds: float) ->
 
 @dataclass(frozen=True)
 class Named:
-    """A sampler with a name for results and errors.
+    """A user's function with a name for results and errors.
 
     Parameters
     ----------
-    sampler : Sampler
-        What draws the runs.
+    function : callable
+        The function: a sampler, or the factory of a predictor.
     name : str
         How it is called.
     """
 
-    sampler: Sampler
+    function: Callable[..., Any]
     name: str
 
-    def __call__(self, x: int, runs: int, rng: np.random.Generator) -> Any:
-        """Draw runs of the sampler."""
-        return self.sampler(x, runs, rng)
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        """Call the function."""
+        return self.function(*given, **named)
 
 
 def sampler_name(function: Any) -> str:

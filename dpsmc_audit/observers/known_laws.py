@@ -8,29 +8,39 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsmc_audit.evidence.judging import KnownLaws, rejudged
 from dpsmc_audit.evidence.profiles import Leakage, epsilon_grid, factor, privacy_profile, total_variation, worst_event
 from dpsmc_audit.evidence.verdict import Finding, Verdict
+from dpsmc_audit.numerics.arrays import BoolArray, FloatArray, IntArray
 from dpsmc_audit.observers.base import Claim, PairAudit
 from dpsmc_audit.observers.expected.verdicts import log_ratio
 from dpsmc_audit.setting import Adjacent
 
 __all__ = ["OutcomeTable", "audit_of_laws"]
 
-FloatArray = NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False)
 class OutcomeTable:
-    """Probabilities of every outcome for both members, and the check of their ratio."""
+    """Probabilities of every outcome for both members, and the check of their ratio.
 
-    outcome: NDArray[np.int64]
+    Parameters
+    ----------
+    outcome : ndarray
+        The numbers of the outcomes.
+    p1, p0 : ndarray
+        Their probabilities.
+    log_ratio : ndarray
+        ``ln(p1 / p0)``.
+    outside : ndarray
+        Whether it is surely beyond the claim.
+    """
+
+    outcome: IntArray
     p1: FloatArray
     p0: FloatArray
     log_ratio: FloatArray
-    outside: NDArray[np.bool_]
+    outside: BoolArray
 
 
 Kind = TypeVar("Kind", bound=PairAudit)

@@ -6,21 +6,22 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsmc_audit.evidence.intervals import lower_ends, upper_ends
+from dpsmc_audit.evidence.shown import Histogram as Bars
+from dpsmc_audit.numerics.arrays import FloatArray, IntArray
 from dpsmc_audit.numerics.ties import ranked
-from dpsmc_audit.observers import black_box
 from dpsmc_audit.observers.base import Audit
 from dpsmc_audit.observers.expected.verdicts import Histogram, log_ratio
 from dpsmc_audit.observers.informed.audit import OutcomeHistogram
 from dpsmc_audit.observers.marginal.audit import JointHistogram
-from dpsmc_audit.observers.words import brief
+from dpsmc_audit.observers.phrases import brief
 
 __all__ = ["Bin", "Bins", "bins_of", "ratio_limit"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+
+NAMED = 8
+"""So many categories are named below a picture."""
 
 MOST = 100
 """So many bins are drawn: finer ones are joined."""
@@ -55,6 +56,21 @@ class Bin:
     outside: bool = False
     sure: bool = False
     marked: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def middle(self) -> float:
+        """Halfway between its ends."""
+        return 0.5 * (self.lo + self.hi)
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether the ratio and its interval can be drawn."""
+        return math.isfinite(self.ratio) and not math.isnan(self.low)
+
+    @property
+    def has_exact(self) -> bool:
+        """Whether the exact value is known."""
+        return not math.isnan(self.exact)
 
 
 @dataclass(frozen=True)
@@ -102,7 +118,7 @@ def bins_of(audit: Audit) -> Bins | None:
             return _of_shares(audit.histogram, np.arange(audit.histogram.lo.size), "average running time", [], audit)
         case OutcomeHistogram():
             return _of_outcomes(audit.histogram)
-        case black_box.Histogram():
+        case Bars():
             return _of_runs(audit.histogram, audit)
     return None
 
@@ -160,25 +176,38 @@ def _middle(tau: IntArray, share: FloatArray) -> tuple[int, int, int]:
     return low, high, max(1, math.ceil((high - low + 1) / MOST))
 
 
-def _of_runs(h: black_box.Histogram, audit: Audit) -> Bins:
-    """A user's mechanism: counts of tau whatever was decided, with Clopper-Pearson ends of each bin."""
-    runs, epsilon, tail = int(h.runs_1.sum()), audit.claim.epsilon, 0.25 * (1.0 - audit.claim.confidence)
-    first, last, width = _middle(h.tau, (h.runs_1 + h.runs_0) / (2.0 * runs))
-    inside = (h.tau >= first) & (h.tau <= last)
-    place = (h.tau[inside] - first) // width
-    one, zero = (np.bincount(place, n[inside]).astype(np.int64) for n in (h.runs_1, h.runs_0))
-    ratio = log_ratio(one / runs, zero / runs)
-    low = log_ratio(lower_ends(one, runs, tail), upper_ends(zero, runs, tail))
-    high = log_ratio(upper_ends(one, runs, tail), lower_ends(zero, runs, tail))
-    bins = []
-    for k in np.flatnonzero(one + zero).tolist():
-        start, far = first + k * width - 0.5, bool(abs(ratio[k]) > epsilon)
+def _of_runs(h: Bars, audit: Audit) -> Bins:
+    """A user's mechanism: counts of its first view, with Clopper-Pearson ends of each bin."""
+    runs = int(h.runs_1.sum()), int(h.runs_0.sum())
+    epsilon, tail = audit.claim.epsilon, 0.25 * (1.0 - audit.claim.confidence)
+    width = h.high - h.low
+    drawn = np.isclose(width, np.median(width), rtol=1e-6) & np.isfinite(width)  # tails are wider, or narrower
+    shares = [n / max(total, 1) for n, total in zip((h.runs_1, h.runs_0), runs, strict=True)]
+    low, high = (
+        log_ratio(first(h.runs_1, runs[0], tail), second(h.runs_0, runs[1], tail))
+        for first, second in ((lower_ends, upper_ends), (upper_ends, lower_ends))
+    )
+    bins, ratio = [], log_ratio(*shares)
+    shift = 0.5 if np.all(h.low[drawn] == np.rint(h.low[drawn])) and np.all(width[drawn] == 1.0) else 0.0
+    for k in np.flatnonzero(drawn).tolist():
+        far = bool(abs(ratio[k]) > epsilon)
         sure = bool(low[k] > epsilon or high[k] < -epsilon)
-        p, q, r, a, b = (float(x[k]) for x in (one / runs, zero / runs, ratio, low, high))
-        bins.append(Bin(start, start + width, p, q, r, a, b, outside=far, sure=far and sure))
-    rest = [int(n[~inside].sum()) for n in (h.runs_1, h.runs_0)]
+        p, q, r, a, b = (float(x[k]) for x in (*shares, ratio, low, high))
+        start, end = float(h.low[k]) - shift, float(h.high[k]) - shift
+        bins.append(Bin(start, end, p, q, r, a, b, outside=far, sure=far and sure))
+    rest = [int(n[~drawn].sum()) for n in (h.runs_1, h.runs_0)]
     notes = (f"Beyond the picture: {rest[0]} runs with x = 1, {rest[1]} with x = 0.",) if sum(rest) else ()
-    return Bins(tuple(bins), "tau, whatever was decided", notes, sampled=True)
+    return Bins(tuple(bins), _view(h, audit), notes, sampled=True)
+
+
+def _view(h: Bars, audit: Audit) -> str:
+    """Name what is drawn; categories are listed in their order."""
+    name = next(iter(getattr(audit, "views", {"output": 1.0})))
+    categories = [text.removeprefix(f"{name} is ") for text in h.outcome.tolist()]
+    listed = all(text.startswith(f"{name} is ") for text in h.outcome.tolist()) and len(categories) <= NAMED
+    return (
+        f"{name}: {', '.join(f'{int(k)} is {c}' for k, c in zip(h.low, categories, strict=True))}" if listed else name
+    )
 
 
 def _of_outcomes(h: OutcomeHistogram) -> Bins:

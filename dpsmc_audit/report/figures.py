@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ from dpsmc_audit.observers.base import Audit, PairAudit
 from dpsmc_audit.observers.black_box import BlackBoxAudit
 from dpsmc_audit.observers.expected.audit import ExpectedAudit
 from dpsmc_audit.report.bins import Bins, bins_of, ratio_limit
+from dpsmc_audit.report.scales import ROUNDING
 from dpsmc_audit.report.style import BLUE, DARK_BLUE, GREEN, GREY, ORANGE, RED, new_figure, tidy
-from dpsmc_audit.report.svg import ROUNDING
+from dpsmc_audit.runs.files import write_bytes
 
-__all__ = ["audit_figure", "profile_figure", "save", "sweep_figure", "title_of"]
+__all__ = ["audit_figure", "profile_figure", "save", "sweep_figure", "title_of", "trade_off_figure"]
 
 
 def save(figure: Figure, path: Path, suffixes: Sequence[str] = ("png", "pdf")) -> None:
@@ -37,7 +39,9 @@ def save(figure: Figure, path: Path, suffixes: Sequence[str] = ("png", "pdf")) -
     """
     for suffix in suffixes:
         metadata = {"CreationDate": None} if suffix == "pdf" else {"Software": None}
-        figure.savefig(path.with_suffix(f".{suffix}"), dpi=200, metadata=metadata)
+        drawn = BytesIO()
+        figure.savefig(drawn, format=suffix, dpi=200, metadata=metadata)
+        write_bytes(path.with_suffix(f".{suffix}"), drawn.getvalue())  # a link is replaced, not followed
 
 
 # --- audits ---------------------------------------------------------------------------------------------------------
@@ -102,6 +106,45 @@ def audit_figure(audit: Audit) -> Figure | None:
     _ratios(below, bins, audit)
     figure.legend(*below.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8.5, frameon=False)
     return figure
+
+
+def trade_off_figure(audit: BlackBoxAudit) -> Figure:
+    """Draw the trade-off curve of a user's mechanism with its bands.
+
+    Parameters
+    ----------
+    audit : BlackBoxAudit
+        The audit.
+
+    Returns
+    -------
+    Figure
+        Misses against false alarms.
+    """
+    curve = audit.curve
+    figure = new_figure(5.2, 5.0)
+    figure.suptitle(title_of(audit), fontsize=9.5)
+    axes = figure.subplots()
+    axes.plot([0.0, 1.0], [1.0, 0.0], color=GREY, ls=":", lw=1.0, label="guessing")
+    alpha = np.linspace(0.0, 1.0, 401)
+    lines = [np.ones_like(alpha) * 0.0]
+    for point in audit.claim.promise.points:
+        times = factor(point.epsilon)
+        lines += [1.0 - point.delta_0 - times * alpha, (1.0 - point.delta_1 - alpha) / times]
+    axes.plot(alpha, np.max(lines, axis=0), color=GREEN, ls="--", label="least misses that the claim allows")
+    axes.fill_betweenx(curve.beta, curve.alpha_low, curve.alpha_high, color="0.85", lw=0)
+    axes.fill_between(curve.alpha, curve.beta_low, curve.beta_high, color="0.85", lw=0, label=_band(audit))
+    axes.plot(curve.alpha, curve.beta, color=RED, label="learnt test, on fresh runs")
+    axes.set(
+        xlim=(0.0, 1.0), ylim=(0.0, 1.0), xlabel="false alarms (x = 0 taken for 1)", ylabel="misses (x = 1 taken for 0)"
+    )
+    axes.legend(fontsize=8.5, frameon=False)
+    tidy(axes)
+    return figure
+
+
+def _band(audit: BlackBoxAudit) -> str:
+    return f"{100 * audit.claim.confidence:g} % band of the whole curve"
 
 
 def _column(bins: Bins, name: str) -> np.ndarray:

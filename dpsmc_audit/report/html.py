@@ -1,4 +1,4 @@
-"""Pages from templates: one self-contained file each, every value escaped, nothing fetched from anywhere."""
+"""Pages and drawings from templates: every value is escaped, and a page fetches nothing from anywhere."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpsmc_audit.evidence.intervals import percent
+from dpsmc_audit.observers.phrases import brief
+from dpsmc_audit.report.scales import brief_delta, path, plain
+
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
-__all__ = ["REPORT", "greek", "render"]
+__all__ = ["REPORT", "draw", "greek", "render"]
 
 REPORT = "report.html"
 
@@ -29,11 +34,20 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters["greek"] = greek
+    environment.filters |= {"brief": brief, "brief_delta": brief_delta, "percent": percent, "greek": greek}
+    environment.filters |= {"path": path, "plain": plain}
     for name in ("report.css", "report.js"):  # the project's own, no templates: their braces are theirs
         text = (_TEMPLATES / name).read_text(encoding="utf-8")
         environment.globals[name.replace("report.", "")] = Markup(text)
     return environment
+
+
+@lru_cache(maxsize=1)
+def _drawings() -> Environment:
+    """As for pages, but numbers are pixels: hundredths are enough."""
+    return _environment().overlay(
+        finalize=lambda value: f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else value
+    )
 
 
 def greek(text: str) -> str:
@@ -42,7 +56,7 @@ def greek(text: str) -> str:
     Parameters
     ----------
     text : str
-        Prose of `dpsmc_audit.observers.words`.
+        Prose of `dpsmc_audit.observers.sentence`.
 
     Returns
     -------
@@ -73,3 +87,23 @@ def render(template: str, **context: Any) -> str:
         A page that stands alone.
     """
     return _environment().get_template(template).render(**context)
+
+
+def draw(template: str, **context: Any) -> Markup:
+    """Fill a template of a drawing.
+
+    Parameters
+    ----------
+    template : str
+        Name of the file.
+    **context
+        The values. Every one of them is escaped, and numbers are rounded to hundredths.
+
+    Returns
+    -------
+    Markup
+        An element of SVG.
+    """
+    from markupsafe import Markup
+
+    return Markup(_drawings().get_template(template).render(**context))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dpsmc_audit.observers.words import brief
-from dpsmc_audit.report.svg import ROUNDING, Frame, Scale, brief_delta, grid, path, tag
+from dpsmc_audit.observers.phrases import brief
+from dpsmc_audit.report.html import draw
+from dpsmc_audit.report.scales import ROUNDING, Frame, Scale, brief_delta
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -25,7 +26,17 @@ _PANELS = 12
 
 @dataclass(frozen=True)
 class Measure:
-    """A number of each row, with the ends of its interval where it has one."""
+    """A number of each row.
+
+    Parameters
+    ----------
+    key, name : str
+        Its key in the row, and its name for readers.
+    low, high : str
+        The keys of the ends of its interval; empty if it has none.
+    log : bool
+        Whether it is drawn on a logarithmic scale where its values differ much.
+    """
 
     key: str
     name: str
@@ -51,12 +62,32 @@ MEASURES = {
 
 @dataclass(frozen=True)
 class Panel:
-    """One figure: its title, the picture, and the names of its lines with their class and mark."""
+    """One figure.
+
+    Parameters
+    ----------
+    title : str
+        What is drawn.
+    chart : Markup
+        The picture.
+    lines : tuple of str
+        The names of its lines; empty if there is one.
+    notes : tuple of str
+        What is not drawn in its place.
+    """
 
     title: str
     chart: Markup
-    lines: tuple[tuple[str, str, Markup], ...]
+    lines: tuple[str, ...]
     notes: tuple[str, ...]
+
+
+class _Point(NamedTuple):
+    """A value: its place, the ends of its interval, and what it says when it is pointed at."""
+
+    place: tuple[float, float]
+    ends: tuple[float, float] | None
+    says: str
 
 
 def measures_of(rows: Sequence[Row]) -> list[Measure]:
@@ -132,74 +163,35 @@ def _panel(measure: Measure, name: str, lines: dict[str, list[Row]]) -> Panel:
     every = [row for rows in lines.values() for row in rows]
     values = [row.get(name) for row in every]
     numeric = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
-    names = [] if numeric else list(dict.fromkeys(f"{value}" for value in values))
-    x = _x_scale([float(v) for v in values if v is not None], frame) if numeric else _places(len(names), frame)
+    words = [] if numeric else list(dict.fromkeys(f"{value}" for value in values))
+    x = _x_scale([float(v) for v in values if v is not None], frame) if numeric else _places(len(words), frame)
     y, none, infinite = _y_scale(measure, every, frame)
-    drawn = grid(frame, x if numeric else None, y, name)
-    if not numeric:
-        drawn += _words(names, x, frame, name)
+    drawn = []
     for k, (label, rows) in enumerate(lines.items()):
+        aside = 0.0 if numeric else 9.0 * (k - 0.5 * (len(lines) - 1))
         points = []
         for row in rows:
             value = _value(row, measure.key)
             assert value is not None
-            at = x(float(row[name]) if numeric else names.index(f"{row.get(name)}"))
-            at += 0.0 if numeric else 9.0 * (k - 0.5 * (len(lines) - 1))
-            points.append((at, y.clipped(value), row, value))
-        points.sort(key=lambda point: point[0])
-        drawn.append(tag("g", *_line(points, measure, y, k, label, name, numeric), class_=f"s{k % 6}"))
+            at = x(float(row[name]) if numeric else words.index(f"{row.get(name)}")) + aside
+            says = f"{label}{', ' if label else ''}{name} = {row.get(name)}: {_said(measure, value)}"
+            points.append(_Point((at, y.clipped(value)), _ends(row, measure), says))
+        drawn.append(sorted(points, key=lambda point: point.place[0]))
     notes = [f"No finite value: drawn at the top ({infinite})."] if infinite else []
     notes += [f"Zero, none or below 1e-9: drawn at the bottom ({none})."] if none else []
     title = f"{measure.name}, over {name}"
-    chart = tag("svg", *drawn, viewBox="0 0 360 246", role="img", aria_label=title)
-    keys = tuple((label, f"s{k % 6}", _key(k)) for k, label in enumerate(lines))
-    return Panel(title, chart, keys if len(lines) > 1 else (), tuple(notes))
+    room = max(4, int((frame.right - frame.left) / max(len(words), 1) / 6.6))  # letters between neighbours
+    chart = draw("panel.svg", title=title, frame=frame, x=x, y=y, name=name, words=words, room=room, lines=drawn)
+    return Panel(title, chart, tuple(lines) if len(lines) > 1 else (), tuple(notes))
 
 
-def _line(
-    points: list[tuple[float, float, Row, float]],
-    measure: Measure,
-    y: Scale,
-    k: int,
-    label: str,
-    name: str,
-    joined: bool,
-) -> list[Markup]:
-    made = [tag("path", d=path([(px, py) for px, py, _, _ in points]), class_="series", **_dash(k))] if joined else []
-    for px, py, row, value in points:
-        low, high = _value(row, measure.low), _value(row, measure.high)
-        if low is not None and high is not None:
-            made.append(tag("line", x1=px, x2=px, y1=y.clipped(low), y2=y.clipped(high), class_="whisker"))
-        says = f"{label}{', ' if label else ''}{name} = {row.get(name)}: {_said(measure, value)}"
-        made.append(_mark(k, px, py, says))
-    return made
+def _ends(row: Row, measure: Measure) -> tuple[float, float] | None:
+    low, high = _value(row, measure.low), _value(row, measure.high)
+    return None if low is None or high is None else (low, high)
 
 
 def _said(measure: Measure, value: float) -> str:
     return (brief_delta if measure.key.startswith("delta") else brief)(value, 4)
-
-
-def _dash(k: int) -> dict[str, str]:
-    return {} if k < 6 else {"stroke_dasharray": "5 3"}
-
-
-def _mark(k: int, x: float, y: float, says: str) -> Markup:
-    """Draw circles, squares, diamonds and triangles: readers can distinguish the lines without colour."""
-    shapes: dict[int, list[tuple[float, float]]] = {
-        0: [(-3.2, -3.2), (3.2, -3.2), (3.2, 3.2), (-3.2, 3.2)],
-        1: [(0, -4.4), (4.4, 0), (0, 4.4), (-4.4, 0)],
-        2: [(-4, 3.4), (4, 3.4), (0, -4.2)],
-    }
-    if k % 4 == 0:
-        return tag("circle", tag("title", says), cx=x, cy=y, r=3.4, class_="mark")
-    shape = path([(x + a, y + b) for a, b in shapes[k % 4 - 1]]) + "Z"
-    return tag("path", tag("title", says), d=shape, class_="mark")
-
-
-def _key(k: int) -> Markup:
-    """A line with its mark, for the legend."""
-    line = tag("path", d="M1,6L25,6", class_="series", **_dash(k))
-    return tag("svg", line, _mark(k, 13.0, 6.0, ""), viewBox="0 0 26 12", class_="key line", aria_hidden="true")
 
 
 def _x_scale(values: Sequence[float], frame: Frame) -> Scale:
@@ -217,21 +209,6 @@ def _room(low: float, high: float, share: float) -> float:
 
 def _places(count: int, frame: Frame) -> Scale:
     return Scale(-0.5, max(count, 1) - 0.5, frame.left, frame.right)
-
-
-def _words(names: Sequence[str], x: Scale, frame: Frame, axis: str) -> list[Markup]:
-    """Names below the axis, cut where they would meet their neighbours."""
-    most = max(4, int((frame.right - frame.left) / max(len(names), 1) / 6.6))
-    made = [
-        tag("text", tag("title", word), _cut(word, most), class_="tick middle", x=x(k), y=frame.bottom + 17)
-        for k, word in enumerate(names)
-    ]
-    middle = 0.5 * (frame.left + frame.right)
-    return [*made, tag("text", axis, class_="label middle", x=middle, y=frame.bottom + 35)]
-
-
-def _cut(word: str, most: int) -> str:
-    return word if len(word) <= most else f"{word[: most - 1]}…"
 
 
 def _y_scale(measure: Measure, rows: Sequence[Row], frame: Frame) -> tuple[Scale, int, int]:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import logging
+from base64 import b64encode
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from dpsmc_audit.observers.base import Audit, PairAudit
 from dpsmc_audit.observers.black_box import BlackBoxAudit
 from dpsmc_audit.observers.expected.audit import ExpectedAudit
-from dpsmc_audit.observers.informed.audit import InformedAudit
-from dpsmc_audit.observers.words import brief
 from dpsmc_audit.report.bins import Bins, bins_of
 from dpsmc_audit.report.charts import both_sizes, histogram_chart, say_bin
+from dpsmc_audit.report.columns import decimals
 from dpsmc_audit.report.command import command_line, flat, without_folders
+from dpsmc_audit.report.figures import trade_off_figure
 from dpsmc_audit.report.html import REPORT, render
 from dpsmc_audit.report.profile_chart import Curve, delta_or_none, profile_chart, slider_data
-from dpsmc_audit.report.svg import brief_delta
-from dpsmc_audit.report.tables import decimals
 from dpsmc_audit.runs.files import RESULT, write_text
 from dpsmc_audit.runs.notes import warn
 from dpsmc_audit.targets import said
@@ -35,10 +37,12 @@ FIGURES = {"expected": "figure1", "marginal": "marginal", "informed": "informed"
 
 FILES = (
     ("histogram.csv", "all bins or outcomes"),
-    ("profile.csv", "δ for every ε, both directions"),
+    ("profile.csv", "δ for every ε, both directions; a lower bound if sampled"),
+    ("trade_off.csv", "false alarms against misses, with bands"),
     ("observers.csv", "the same for the other observers"),
     *((f"{name}.png", "the histogram as a picture") for name in (*FIGURES.values(), "histogram")),
     ("profile.png", "the profile as a picture"),
+    ("trade_off.png", "false alarms against misses as a picture"),
 )
 
 NAMES = {
@@ -46,48 +50,6 @@ NAMES = {
     "marginal": "Marginal (one result)",
     "informed": "Informed (all others known)",
 }
-
-KEYS = {
-    "p": "threshold of the specification's probability",
-    "p_phi": "probability that a sample satisfies the specification",
-    "alpha": "significance level",
-    "alpha_fp": "level for H_alt when H_null is true (none: alpha)",
-    "alpha_fn": "level for H_null when H_alt is true (none: alpha)",
-    "delta": "indifference parameter of the test (not the δ of privacy)",
-    "epsilon": "claimed privacy level ε",
-    "claimed_delta": "claimed δ of privacy",
-    "mu": "claimed μ of Gaussian privacy",
-    "curve": "file of the claimed curve",
-    "entry": "the sample that is changed",
-    "mechanism": "law of the random excess of the bounds",
-    "notion": "whose view is audited",
-    "notion_target": "the class of the observer",
-    "engine": "sampled or exact",
-    "pairs": "pairs of sequences",
-    "draws": "draws of the noise",
-    "runs": "runs with each value of x",
-    "seed": "the same seed gives the same numbers",
-    "confidence": "level of every interval",
-    "floor": "smallest probability of the events behind the bound on ε",
-    "method": "how a verdict comes from runs",
-    "sampler": "the user's mechanism",
-    "sequence": "file of the other samples",
-    "bin_width": "width of the bins, in samples (none: chosen)",
-    "max_steps": "longest run",
-    "relation": "which side of p is asked for",
-}
-
-NUMBERS = (
-    ("delta_at_epsilon", "δ needed at the claimed ε"),
-    ("delta_at_2_epsilon", "δ needed at twice the claimed ε"),
-    ("total_variation", "total variation: the best guess of x, better than a coin by half of it"),
-    ("reveal_1", "probability that x = 1 is revealed with certainty, on average"),
-    ("reveal_0", "probability that x = 0 is revealed with certainty, on average"),
-    ("oscillating_total_variation", "total variation on the sequence made to be the worst"),
-    ("samples_exact", "mean samples of a run"),
-    ("fp_worst", "probability of H_alt where H_null begins"),
-    ("fn_worst", "probability of H_null where H_alt begins"),
-)
 
 
 def write_report(
@@ -158,15 +120,12 @@ def audit_page(
         audit=audit,
         words=words,
         meaning=meaning(audit, parameters.get("relation")),
-        scope=[] if pair is None else [_scope(pair, parameters)],
+        p_phi=parameters.get("p_phi"),
         warnings=list(notes),
         histogram=_histogram(bins_of(audit), audit),
         profile=None if pair is None else _profile(pair, others),
-        numbers=[
-            (text, (brief_delta if key.startswith("delta") else brief)(float(result[key]), 4))
-            for key, text in NUMBERS
-            if result.get(key) is not None
-        ],
+        below=_below(audit) if isinstance(audit, BlackBoxAudit) else None,
+        known={key: value for key, value in result.items() if value is not None},
         parameters=_parameters(parameters),
         provenance=flat(result.get("provenance")),
         files=_files(folder),
@@ -197,29 +156,20 @@ def meaning(audit: Audit, relation: str | None) -> str:
     return f"x = 1 means that {they} {verb} the specification, x = 0 the opposite"
 
 
-def _scope(audit: PairAudit, parameters: Row) -> str:
-    where = f"p_phi = {parameters.get('p_phi')}, mechanism {parameters.get('mechanism')}"
-    return f"All of this is for {where}, and a change of {audit.words.changed}; other settings need their own audit."
-
-
 def _histogram(bins: Bins | None, audit: Audit) -> Row | None:
     if bins is None or not bins.bins:
         return None
     epsilon, outside = audit.claim.epsilon, getattr(audit.histogram, "outside", None)
+    if outside is None:  # a user's mechanism has no bins but those of the picture
+        outside = np.array([each.outside for each in bins.bins])
     chance = audit.by_chance if isinstance(audit, ExpectedAudit) else None
-    drawn = bins.bins
     return {
         "chart": both_sizes(lambda width: histogram_chart(bins, epsilon, "x", width)),
         "bins": bins,
-        "rows": [say_bin(each, bins, epsilon, "x") for each in drawn],
-        "outside": sum(each.outside for each in drawn) if outside is None else int(outside.sum()),
-        "whole": len(drawn) if outside is None else outside.size,
-        "any": any(each.outside for each in drawn),
-        "exact": any(each.exact == each.exact for each in drawn),
-        "sure": sum(each.sure for each in drawn),
-        "of": audit.shown if isinstance(audit, InformedAudit) else None,
+        "rows": [say_bin(each, bins, epsilon, "x") for each in bins.bins],
+        "outside": int(outside.sum()),
+        "whole": outside.size,
         "chance": None if chance is None else decimals(chance, ".1f"),
-        "confidence": audit.claim.confidence,
     }
 
 
@@ -238,15 +188,24 @@ def _profile(audit: PairAudit, others: OtherObservers) -> Row:
     }
 
 
+def _below(audit: BlackBoxAudit) -> Row:
+    """The profile of a user's mechanism where it is above 0, and its trade-off curve as a picture."""
+    bounds, written = audit.bounds, BytesIO()
+    pairs = zip(bounds.profile_epsilon.tolist(), bounds.profile_delta.tolist(), strict=True)
+    trade_off_figure(audit).savefig(written, format="png", dpi=110, metadata={"Software": None})
+    rows = [(epsilon, delta) for epsilon, delta in pairs if delta > 0.0]
+    return {"rows": rows, "picture": f"data:image/png;base64,{b64encode(written.getvalue()).decode()}"}
+
+
 def _name(observer: str) -> str:
     return NAMES.get(observer, observer.capitalize())
 
 
-def _parameters(parameters: Row) -> list[tuple[str, str, str]]:
-    """Each key, its value without folders, and what it means."""
+def _parameters(parameters: Row) -> dict[str, str]:
+    """The values by key, without folders."""
     paths = {key for key in parameters if key in ("sequence", "formula_file") or key.endswith("_path")}
     shown = {key: Path(value).name if key in paths and value else value for key, value in parameters.items()}
-    return [(key, "none" if value is None else f"{value}", KEYS.get(key, "")) for key, value in shown.items()]
+    return {key: "none" if value is None else f"{value}" for key, value in shown.items()}
 
 
 def _files(folder: Path) -> list[tuple[str, str]]:

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dpsmc_audit.observers.words import brief
+from dpsmc_audit.observers.phrases import brief
+from dpsmc_audit.report.columns import PARAMETERS, columns_for, several, varying
 from dpsmc_audit.report.command import command_line, flat, without_folders
 from dpsmc_audit.report.html import REPORT, render
 from dpsmc_audit.report.multiples import panels
-from dpsmc_audit.report.tables import PARAMETERS, columns_for, several, varying
 from dpsmc_audit.runs.files import RESULT, write_text
 
 __all__ = ["sort_key", "summary", "sweep_page", "write_sweep_report"]

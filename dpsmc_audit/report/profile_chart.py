@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dpsmc_audit.evidence.profiles import Profile
-from dpsmc_audit.observers.words import brief
-from dpsmc_audit.report.svg import ROUNDING, Frame, Scale, brief_delta, grid, path, tag
+from dpsmc_audit.observers.phrases import brief
+from dpsmc_audit.report.html import draw
+from dpsmc_audit.report.scales import ROUNDING, Frame, Scale, brief_delta, path
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -116,33 +118,13 @@ def profile_chart(curves: Sequence[Curve], epsilon: float, width: int) -> Markup
     end, bottom, top = _ranges(curves, epsilon)
     frame = Frame(50.0, width - 10.0, 46.0, 306.0)
     x, y = Scale(0.0, end, frame.left, frame.right), Scale(bottom, top, frame.bottom, frame.top, log=True)
-    drawn = grid(frame, x, y, "ε′")
-    drawn.append(tag("text", "δ that is needed", class_="label", x=4, y=14.0))
-    for value, label, kind in ((epsilon, "claimed ε", "claim"), (2.0 * epsilon, "2ε", "claim twice")):
-        if value == epsilon or x(2.0 * epsilon) - x(epsilon) > 44.0:
-            drawn.append(tag("line", class_=kind, x1=x(value), x2=x(value), y1=frame.top, y2=frame.bottom))
-            drawn.append(tag("text", label, class_="tick middle", x=max(x(value), frame.left + 14), y=frame.top - 6))
-    for curve in curves:
-        lines = [
-            tag("path", d=_line(curve.epsilon, deltas, x, y), class_=f"curve {kind}")
-            for deltas, kind in ((curve.forth, "forth"), (curve.back, "back"))
-        ]
-        dots = [tag("circle", class_=f"dot {kind}", cx=-20.0, cy=-20.0, r=4.0) for kind in ("forth", "back")]
-        drawn.append(tag("g", *lines, *dots, class_=f"observer {curve.observer}", data_observer=curve.observer))
-    drawn.append(tag("line", class_="cursor", x1=-20.0, x2=-20.0, y1=frame.top, y2=frame.bottom))
-    return tag(
-        "svg",
-        *drawn,
-        viewBox=f"0 0 {width} 350",
-        role="img",
-        aria_label="Privacy profile: the delta that is needed for each epsilon",
-        class_="profile",
-        data_x=f"{x.low} {x.high} {x.start} {x.end}",
-        data_y=f"{y.low} {y.high} {y.start} {y.end}",
-    )
+    claims = [(epsilon, "claimed ε", "claim"), (2.0 * epsilon, "2ε", "claim twice")]
+    shown = claims if x(2.0 * epsilon) - x(epsilon) > 44.0 else claims[:1]
+    line = partial(_line, x, y)
+    return draw("profile.svg", curves=curves, claims=shown, frame=frame, x=x, y=y, line=line, width=width)
 
 
-def _line(epsilon: Sequence[float], delta: Sequence[float], x: Scale, y: Scale) -> str:
+def _line(x: Scale, y: Scale, epsilon: Sequence[float], delta: Sequence[float]) -> str:
     """As far as the picture goes; down to its edge where the delta vanishes."""
     points, last = [], None
     for e, d in zip(epsilon, delta, strict=True):

@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from dpsmc_audit.report.columns import decimals
 from dpsmc_audit.report.style import DARK_BLUE, GREY, RED, new_figure, tidy
-from dpsmc_audit.report.tables import decimals
 from dpsmc_audit.stl import Formula
 from dpsmc_audit.stl.syntax import Call, Negative, Node, Number, Predicate, Signal, walk
 from dpsmc_audit.tasks.estimate import Estimate, Examples
@@ -17,6 +17,10 @@ from dpsmc_audit.tasks.estimate import Estimate, Examples
 __all__ = ["draw_traces", "traces_figure"]
 
 _PANELS = 3
+_BOUNDS = 20
+_LETTERS = 300
+_LARGEST = 1e100
+"""The most panels, bounds of the formula in a panel, letters of the formula, and the largest value that are drawn."""
 
 
 def traces_figure(found: Estimate, formula: Formula, title: str) -> Figure:
@@ -48,7 +52,9 @@ def traces_figure(found: Estimate, formula: Formula, title: str) -> Figure:
     )
     low, high = (decimals(end, ".4f") for end in found.p_phi_ci)
     share = f"{100 * found.confidence:g} % interval {low} to {high}"
-    figure.suptitle(f"{title}: {formula}\n{found.satisfied} of {found.runs} traces satisfy it, {share}", fontsize=9.5)
+    text = f"{formula}"
+    shown = text if len(text) <= _LETTERS else f"{text[:_LETTERS]}…"
+    figure.suptitle(f"{title}: {shown}\n{found.satisfied} of {found.runs} traces satisfy it, {share}", fontsize=9.5)
     return figure
 
 
@@ -72,7 +78,7 @@ def draw_traces(axes: Axes, examples: Examples, formula: Formula, name: str) -> 
         (examples.violating, RED, "violates the formula"),
     ):
         for k, trace in enumerate(kept):
-            values = trace[name]
+            values = np.clip(trace[name], -_LARGEST, _LARGEST)
             ends.append(float((values.size - 1) * examples.step))
             times = examples.step * np.arange(values.size)
             style = "-" if colour == DARK_BLUE else "--"
@@ -80,7 +86,7 @@ def draw_traces(axes: Axes, examples: Examples, formula: Formula, name: str) -> 
     if formula.window is not None and ends:
         begin, end = formula.window
         axes.axvspan(begin, min(end, max(ends)), color="0.9", zorder=0, label="window of the formula")
-    for k, level in enumerate(sorted(_levels(formula, name))):
+    for k, level in enumerate(sorted({*_levels(formula, name)})[:_BOUNDS]):
         axes.axhline(level, color=GREY, ls=":", lw=1.2, label="bound of the formula" if k == 0 else None)
     if ends:
         axes.set_xlim(0.0, max(ends))

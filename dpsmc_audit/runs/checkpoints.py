@@ -14,6 +14,7 @@ import logging
 import math
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -208,6 +209,14 @@ class Checkpoint:
         self.kept.pop(stage, None)
 
     def clear(self) -> None:
-        """Remove the files of this task's stages. Other files are not touched."""
-        for stage in list(self._stages):
-            self._path(stage).unlink(missing_ok=True)
+        """Remove the files of this task, also those of an attempt that was killed. Other files are not touched."""
+        ours = {self._path(stage) for stage in [*self._stages]}
+        ours |= {path for path in self.folder.glob("checkpoint-*.npz") if self._is_ours(path)}
+        for path in ours:
+            path.unlink(missing_ok=True)
+
+    def _is_ours(self, path: Path) -> bool:
+        """Tell whether a file is a checkpoint of this task."""
+        with suppress(Exception), np.load(io.BytesIO(regular(path).read_bytes()), allow_pickle=False) as file:
+            return bool(json.loads(bytes(file["head"]))["key"] == self.key)
+        return False

@@ -6,15 +6,18 @@ Blocks come back in the order of their indices and are added up in that order. S
 
 from __future__ import annotations
 
+import socket
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice, tee
 from typing import Any, Literal, Protocol, TypeVar, get_args
+from urllib.parse import urlsplit
 
 from dpsmc_audit.errors import ParameterError, require
 from dpsmc_audit.runs.checkpoints import Checkpoint, Sums
+from dpsmc_audit.runs.processes import guard
 
 __all__ = ["AHEAD", "BACKENDS", "SERIAL", "Backend", "Execution", "accumulate", "cut"]
 
@@ -188,6 +191,8 @@ class Execution:
         from joblib import Parallel, delayed, parallel_config
 
         workers, options = self.workers, dict[str, Any](backend="loky", max_nbytes=None)
+        if self.backend == "processes":
+            guard()
         if self.backend == "threads":
             options["backend"] = "threading"
         elif self.backend == "dask":
@@ -287,6 +292,15 @@ def accumulate(
             checkpoint.save(stage, done, sums)
 
 
+def _greeted(address: str, seconds: float = 10.0) -> None:
+    """Wait until the scheduler says something, as it does to every new connection: dask itself would wait for ever."""
+    found = urlsplit(address)
+    if found.scheme == "tcp" and found.hostname is not None and found.port is not None:
+        with socket.create_connection((found.hostname, found.port), timeout=seconds) as connection:
+            if not connection.recv(1):
+                raise OSError("it closes the connection")
+
+
 @contextmanager
 def _dask_client(address: str | None, workers: int) -> Iterator[Any]:
     """Connect to a scheduler, or start a local cluster. The workers must run the same code as this process."""
@@ -300,9 +314,12 @@ def _dask_client(address: str | None, workers: int) -> Iterator[Any]:
     place: Any = address
     with ExitStack() as opened:
         if address is None:
+            guard()
             options = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 40}
             place = opened.enter_context(dask.LocalCluster(n_workers=workers, **options))
         try:
+            if address is not None:
+                _greeted(address)
             client = opened.enter_context(dask.Client(place, timeout="10s"))
         except (OSError, TimeoutError, ValueError) as error:
             raise ParameterError(f"backend.address={address}: no dask scheduler answers there ({error})") from error

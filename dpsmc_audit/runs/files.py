@@ -5,20 +5,43 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import psutil
 
 from dpsmc_audit.errors import ParameterError, regular, require
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["KEPT", "RESULT", "load_results", "near", "read_json", "strict", "write_bytes", "write_json", "write_text"]
+__all__ = [
+    "KEPT",
+    "PARTIAL",
+    "POINT",
+    "RESULT",
+    "load_results",
+    "near",
+    "read_json",
+    "remove_temporary",
+    "strict",
+    "write_bytes",
+    "write_json",
+    "write_text",
+]
 
 RESULT = "result.json"
 """The file that a run writes last."""
+PARTIAL = "partial.json"
+"""What a mechanism that failed has shown before."""
+POINT = ".point.json"
+"""The note in the folder of a sweep's point: how it ended."""
 KEPT = ".kept"
 """The folder of a sweep that holds results of earlier sweeps."""
+TEMPORARY = ".dpsmc_audit.tmp"
+"""How the names of unfinished files end, after the number of their process."""
 
 
 def near(folder: Path) -> Path:
@@ -52,7 +75,7 @@ def write_bytes(path: Path, content: bytes) -> None:
     OSError
         If the content cannot be written. The error names the file.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
     try:
         temporary.write_bytes(content)
         os.replace(temporary, path)
@@ -61,6 +84,20 @@ def write_bytes(path: Path, content: bytes) -> None:
         raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def remove_temporary(paths: Iterable[Path]) -> None:
+    """Remove unfinished files that killed processes have left.
+
+    Parameters
+    ----------
+    paths : iterable of Path
+        Any files. Only unfinished ones are removed, and not those of a process that is alive.
+    """
+    for path in paths:
+        found = re.fullmatch(rf"\..+\.(\d+){re.escape(TEMPORARY)}", path.name)
+        if found and not psutil.pid_exists(int(found[1])):
+            path.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

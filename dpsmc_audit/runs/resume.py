@@ -6,23 +6,36 @@ content. A result that cannot be read or does not match its digest is not used.
 
 from __future__ import annotations
 
+import filecmp
 import hashlib
 import json
 import os
-import re
 import secrets
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from dpsmc_audit.runs.files import KEPT, RESULT, read_json, strict
+from dpsmc_audit.errors import ParameterError
+from dpsmc_audit.runs.files import KEPT, PARTIAL, POINT, RESULT, read_json, remove_temporary, strict
 from dpsmc_audit.runs.notes import warn
 from dpsmc_audit.runs.provenance import digest
 from dpsmc_audit.targets import module_file
 
-__all__ = ["clean", "content_of", "files_in", "fingerprint_in", "module_content", "seal", "set_aside", "take_over"]
+__all__ = [
+    "clean",
+    "complete",
+    "content_of",
+    "files_in",
+    "fingerprint_in",
+    "module_content",
+    "released_in",
+    "seal",
+    "set_aside",
+    "take_over",
+]
 
 
 def seal(result: dict[str, Any], fingerprint: str, files: Sequence[str] = ()) -> dict[str, Any]:
@@ -81,15 +94,36 @@ def fingerprint_in(folder: Path, quietly: bool = False) -> str | None:
         return None
 
 
+def released_in(folder: Path) -> bool:
+    """Tell whether a folder holds a private release.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of a run.
+
+    Returns
+    -------
+    bool
+        True if its result is that of a verification.
+    """
+    try:
+        return bool(read_json(folder / RESULT)["parameters"]["task"] == "verify")
+    except (ParameterError, KeyError, TypeError):
+        return False
+
+
 def set_aside(sweep: Path) -> None:
     """Before a sweep, move the results of earlier sweeps in its folder to ``.kept/<fingerprint>``.
+
+    Only folders that hold the note of a point are moved: single runs have none.
 
     Parameters
     ----------
     sweep : Path
         The folder of the sweep.
     """
-    folders = [path for path in sweep.iterdir() if path.is_dir() and path.name != KEPT] if sweep.is_dir() else []
+    folders = [path.parent for path in sweep.glob(f"*/{POINT}") if path.parent.name != KEPT]
     for folder in sorted(folders):
         fingerprint = fingerprint_in(folder, quietly=True)  # `take_over` warns when a point comes to this folder
         place = sweep / KEPT / f"{fingerprint}"
@@ -119,9 +153,9 @@ def take_over(folder: Path, sweep: Path, fingerprint: str) -> bool:
         Whether the result is now in the folder.
     """
     waiting = sweep / KEPT / fingerprint
-    if _complete(folder, fingerprint):
+    if complete(folder, fingerprint):
         return True
-    if not _complete(waiting, fingerprint):
+    if not complete(waiting, fingerprint):
         return False
     clean(folder)
     for path in waiting.iterdir():
@@ -132,8 +166,21 @@ def take_over(folder: Path, sweep: Path, fingerprint: str) -> bool:
     return True
 
 
-def _complete(folder: Path, fingerprint: str) -> bool:
-    """Tell whether a folder holds the result with this fingerprint and all files that it names."""
+def complete(folder: Path, fingerprint: str) -> bool:
+    """Tell whether a folder holds a result with all files that it names.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of a run.
+    fingerprint : str
+        The digest of everything that the result depends on.
+
+    Returns
+    -------
+    bool
+        True if it does.
+    """
     if fingerprint_in(folder) != fingerprint:
         return False
     return all((folder / name).exists() for name in read_json(folder / RESULT)["provenance"].get("files", []))
@@ -143,6 +190,8 @@ def _copy(path: Path, folder: Path) -> None:
     """Copy a file or a folder; next to a file of the same name, such as the new log, under another name."""
     place = folder / path.name
     if os.path.lexists(place):
+        if path.is_file() and place.is_file() and filecmp.cmp(path, place, shallow=False):
+            return  # of an earlier attempt, which was killed
         place = folder / f"{path.stem}.before{path.suffix}"
     if path.is_dir() and not path.is_symlink():
         shutil.copytree(path, place, symlinks=True, dirs_exist_ok=True)
@@ -169,8 +218,8 @@ def files_in(folder: Path) -> list[str]:
 def clean(folder: Path) -> None:
     """Prepare a folder for a new run.
 
-    An earlier result is renamed to ``result.before.json``, and its page is removed. Notes and temporary files of
-    earlier runs are removed. Checkpoints and files of others stay.
+    An earlier result is renamed to ``result.before.json``, and its page is removed. Notes, runs before a failure and
+    unfinished files of earlier runs are removed. Checkpoints and files of others stay.
 
     Parameters
     ----------
@@ -180,9 +229,11 @@ def clean(folder: Path) -> None:
     if fingerprint_in(folder, quietly=True) is not None:
         os.replace(folder / RESULT, folder / "result.before.json")
         (folder / "report.html").unlink(missing_ok=True)
-    for path in folder.iterdir():
-        if re.fullmatch(r"\.point\.json|partial\.json|\.[\w.-]+\.\d+\.tmp", path.name):
-            path.unlink(missing_ok=True)
+    (folder / POINT).unlink(missing_ok=True)
+    with suppress(ParameterError):
+        if {"parameters", "error", "note"} <= read_json(folder / PARTIAL).keys():  # else it is the user's
+            (folder / PARTIAL).unlink()
+    remove_temporary(folder.iterdir())
 
 
 @lru_cache

@@ -1,8 +1,9 @@
 """A sweep on disk: what was asked for, and how each point ended.
 
 The folder of a sweep holds ``.sweep.json``, written when the sweep starts. Each point writes ``.point.json`` to its own
-folder when it ends. Both carry the token of the sweep, so files of an earlier sweep in the same folder are not mistaken
-for those of this one. Points may run in other processes, or on other machines that share the disk.
+folder when it begins and when it ends. Both carry the token of the sweep, so files of an earlier sweep in the same
+folder are not mistaken for those of this one. Points may run in other processes, or on other machines that share the
+disk.
 """
 
 from __future__ import annotations
@@ -19,25 +20,25 @@ from typing import Literal
 from filelock import FileLock, Timeout
 
 from dpsmc_audit.errors import ParameterError
-from dpsmc_audit.runs.files import KEPT, RESULT, near, read_json, write_text
+from dpsmc_audit.runs.files import KEPT, POINT, RESULT, near, read_json, remove_temporary, write_text
 from dpsmc_audit.runs.resume import set_aside
 
 __all__ = ["Point", "State", "Sweep", "begin", "end", "locked", "running"]
 
-MANIFEST, POINT = ".sweep.json", ".point.json"
-State = Literal["done", "kept", "failed"]
+MANIFEST = ".sweep.json"
+State = Literal["begun", "done", "kept", "failed"]
 
 
 @dataclass(frozen=True)
 class Point:
-    """How a point of a sweep ended.
+    """How a point of a sweep ended, or that it was begun.
 
     Parameters
     ----------
     folder : Path
         The folder of the point.
-    state : {"done", "kept", "failed"}
-        Computed, taken over from an earlier sweep, or failed.
+    state : {"begun", "done", "kept", "failed"}
+        Not ended, computed, taken over from an earlier sweep, or failed.
     overrides : str
         The keys that this point changes, with their values.
     error : str
@@ -118,7 +119,7 @@ class Sweep:
         return None
 
     def note(self, folder: Path, state: State, overrides: str, error: str = "") -> None:
-        """Record how a point ended.
+        """Record that a point was begun, or how it ended.
 
         Parameters
         ----------
@@ -136,7 +137,8 @@ class Sweep:
         list of Point
             In the order of their folders' names, shorter names first: 2 comes before 10.
         """
-        return sorted(self._notes(), key=lambda point: (len(str(point.folder)), str(point.folder)))
+        ended = (point for point in self._notes() if point.state != "begun")
+        return sorted(ended, key=lambda point: (len(str(point.folder)), str(point.folder)))
 
     def _notes(self) -> Iterator[Point]:
         for path in self.folder.rglob(POINT):
@@ -202,6 +204,7 @@ def begin(folder: Path, study: str | None, given: tuple[str, ...], points: int) 
         If another sweep is under way in the folder.
     """
     lock = locked(folder)
+    remove_temporary(folder.rglob("*"))
     set_aside(folder)
     sweep = Sweep.start(folder, study, given, points)
     _running.set((sweep, lock))

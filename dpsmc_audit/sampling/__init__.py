@@ -1,1 +1,7 @@
-"""Jitted walks: runs, pairs of runs, records."""
+"""Jitted walks.
+
+- `plan`: how things are sampled.
+- `streams`: the random streams and their purposes.
+- `kernels`: every jitted loop; `jump_tables`: what one of them draws from.
+- `runs`, `pairs`, `records`: independent runs, adjacent sequences, and where one sequence sets records.
+"""

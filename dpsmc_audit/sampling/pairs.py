@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.errors import check_entries, require
 from dpsmc_audit.mechanisms import Mechanism
+from dpsmc_audit.numerics.arrays import FloatArray, IntArray
 from dpsmc_audit.runs.execution import accumulate, cut
-from dpsmc_audit.sampling import runs as monte_carlo
+from dpsmc_audit.sampling import kernels
 from dpsmc_audit.sampling.plan import Sampling
-from dpsmc_audit.sampling.runs import EXCESS, SEQUENCES, derived, walk_arguments
+from dpsmc_audit.sampling.runs import walk_arguments
+from dpsmc_audit.sampling.streams import Purpose, derived, uniforms
 from dpsmc_audit.setting import Adjacent, Setting
 
 if TYPE_CHECKING:
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PairSums", "draw_excess", "pair_sums", "pair_times"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 GROUPS = 25
 """Groups of pairs whose sums are kept apart, for the bootstrap."""
@@ -67,17 +67,25 @@ def draw_excess(mechanism: Mechanism, draws: int, seed: int, first: int = 0) -> 
     >>> drawn.size, bool(np.all(np.diff(drawn) >= 0))
     (1000, True)
     """
-    uniforms = np.empty(draws)
-    monte_carlo._uniforms(derived(seed, EXCESS), first, uniforms)
-    return np.sort(mechanism.quantile(uniforms))
+    return np.sort(mechanism.quantile(uniforms(derived(seed, Purpose.EXCESS), first, draws)))
 
 
 @dataclass(frozen=True, eq=False)
 class PairSums:
-    """Sums of tau over groups of pairs: ``sums[group, member, j]`` for the j-th smallest L; member 0 has x_n = 1.
+    """Sums of tau over groups of pairs.
 
-    `unfinished` counts (sequence, L) that reached the cap; they entered the sums with the cap. `steps` samples were
-    drawn.
+    Parameters
+    ----------
+    excess : ndarray
+        The values of L in increasing order.
+    sums : ndarray
+        ``sums[group, member, j]`` for the j-th smallest L; member 0 has x_n = 1.
+    sizes : ndarray
+        Pairs in each group.
+    unfinished : int
+        How many (sequence, L) reached the cap; they entered the sums with the cap.
+    steps : int
+        Samples drawn.
     """
 
     excess: FloatArray
@@ -128,7 +136,7 @@ class _Tables:
         cells, span = 65_536, float(excess[-1] - excess[0])
         scale = cells / span if span > 0.0 else 0.0
         guide = np.searchsorted(excess, excess[0] + np.arange(cells) / scale) if span > 0.0 else np.zeros(1)
-        changed, stream = np.array(pair.entries, np.int64), derived(sampling.seed, SEQUENCES)
+        changed, stream = np.array(pair.entries, np.int64), derived(sampling.seed, Purpose.SEQUENCES)
         walk = walk_arguments(pair.setting.test, pair.setting.p_phi)
         return cls(excess, guide.astype(np.int32), scale, walk, sampling.max_steps, changed, stream)
 
@@ -136,7 +144,7 @@ class _Tables:
 def _block(tables: _Tables, group: int, first: int, count: int) -> tuple[int, IntArray, int, int]:
     """Sum up pairs first, ..., first + count - 1 of one group. The result does not depend on the process."""
     sums = np.zeros((2, tables.excess.size), np.int64)
-    kernel = cast(Callable[..., tuple[int, int]], monte_carlo._pairs)
+    kernel = cast(Callable[..., tuple[int, int]], kernels._pairs)
     laws = (tables.excess, tables.guide, tables.scale, *tables.walk, tables.max_steps)
     capped, steps = kernel(tables.stream, first, count, tables.entries, *laws, sums)
     return group, sums, int(capped), int(steps)
@@ -283,8 +291,8 @@ def pair_times(
     """
     tau = np.empty((count, 2, excess.size), np.int64)
     forced, changed = np.array(bits, np.int64), np.array(pair.entries, np.int64)
-    stream, test = derived(sampling.seed, SEQUENCES), pair.setting.test
-    kernel = cast(Callable[..., None], monte_carlo._pair_times)
+    stream, test = derived(sampling.seed, Purpose.SEQUENCES), pair.setting.test
+    kernel = cast(Callable[..., None], kernels._pair_times)
     kernel(
         stream,
         first,

@@ -14,21 +14,32 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.sampling import runs as monte_carlo
+from dpsmc_audit.numerics.arrays import FloatArray, IntArray
+from dpsmc_audit.sampling import kernels
 from dpsmc_audit.sampling.plan import Sampling
-from dpsmc_audit.sampling.runs import SEQUENCES, derived, walk_arguments
+from dpsmc_audit.sampling.runs import walk_arguments
+from dpsmc_audit.sampling.streams import Purpose, derived
 from dpsmc_audit.setting import Adjacent
 from dpsmc_audit.sprt import Sprt
 
 __all__ = ["Records", "draw_records", "records_of"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """Times, excess and decision (1: H_null, 0: H_alt) of the records of a walk, and how many samples were seen."""
+    """The records of a walk.
+
+    Parameters
+    ----------
+    times : ndarray
+        After how many samples each record was set.
+    excess : ndarray
+        The records.
+    decision : ndarray
+        1 (H_null) or 0 (H_alt).
+    samples : int
+        How many samples were seen.
+    """
 
     times: IntArray
     excess: FloatArray
@@ -106,10 +117,10 @@ def draw_records(pair: Adjacent, path: int, bit: int, lowest: float, top: float,
     """
     test = pair.setting.test
     forced, walk = np.array(pair.entries, np.int64), walk_arguments(test, pair.setting.p_phi)
-    kernel, size = cast(Callable[..., tuple[int, int]], monte_carlo._records), 1 << 14
+    kernel, size = cast(Callable[..., tuple[int, int]], kernels._records), 1 << 14
     while True:
         times, ones = np.empty(size, np.int64), np.empty(size, np.int64)
-        stream = derived(sampling.seed, SEQUENCES)
+        stream = derived(sampling.seed, Purpose.SEQUENCES)
         found, samples = kernel(stream, path, forced, bit, lowest, top, *walk, sampling.max_steps, times, ones)
         if found >= 0:
             return _described(test, times[:found].copy(), ones[:found].copy(), samples)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
+from dpsmc_audit.numerics.arrays import BoolArray, FloatArray
 from dpsmc_audit.stl import syntax
 from dpsmc_audit.stl.parser import read
 from dpsmc_audit.stl.writer import text
@@ -97,7 +95,7 @@ class Formula:
 
         semantics.check(self.root, traces)
 
-    def truth(self, traces: Traces) -> NDArray[np.bool_]:
+    def truth(self, traces: Traces) -> BoolArray:
         """Evaluate whether each trace satisfies the formula.
 
         Parameters
@@ -119,7 +117,7 @@ class Formula:
 
         return semantics.evaluate(self.root, traces, quantitative=False) > 0.0
 
-    def robustness(self, traces: Traces) -> NDArray[np.float64]:
+    def robustness(self, traces: Traces) -> FloatArray:
         """Evaluate by how much each trace satisfies the formula. Negative values are violations.
 
         Parameters

@@ -78,12 +78,12 @@ class Program:
     step: float
     points: int
     quantitative: bool
-    operations: list[tuple[int, ...]] = field(default_factory=list)
-    nodes: list[Node] = field(default_factory=list)
-    constants: list[float] = field(default_factory=list)
-    signals: list[str] = field(default_factory=list)
-    registers: int = 0
-    samples: int = 0
+    operations: list[tuple[int, ...]] = field(init=False, default_factory=list)
+    nodes: list[Node] = field(init=False, default_factory=list)
+    constants: list[float] = field(init=False, default_factory=list)
+    signals: list[str] = field(init=False, default_factory=list)
+    registers: int = field(init=False, default=0)
+    samples: int = field(init=False, default=0)
 
     @property
     def read(self) -> Span:

@@ -27,9 +27,9 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsmc_audit.errors import ParameterError, require
+from dpsmc_audit.numerics.arrays import FloatArray
 from dpsmc_audit.stl import kernels
 from dpsmc_audit.stl.program import Program, samples
 from dpsmc_audit.stl.syntax import Interval, Node, Signal, ahead, walk
@@ -75,7 +75,7 @@ def check(root: Node, traces: Traces) -> None:
     )
 
 
-def evaluate(root: Node, traces: Traces, *, quantitative: bool) -> NDArray[np.float64]:
+def evaluate(root: Node, traces: Traces, *, quantitative: bool) -> FloatArray:
     """Evaluate a formula on each trace.
 
     Parameters

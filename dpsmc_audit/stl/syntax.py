@@ -71,7 +71,13 @@ class Node:
         object.__setattr__(self, "depth", depth)
 
     def parts(self) -> Iterator[Node]:
-        """Yield the nodes directly below this one, from left to right."""
+        """Yield the nodes directly below this one, from left to right.
+
+        Yields
+        ------
+        Node
+            Each of them.
+        """
         for field in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
             value = getattr(self, field.name)
             yield from (part for part in (value if isinstance(value, tuple) else (value,)) if isinstance(part, Node))
@@ -119,7 +125,13 @@ def ahead(node: Node, reach: Callable[[Interval], float]) -> float:
 
 @dataclass(frozen=True)
 class Number(Node):
-    """A number, not negative. A negative number is a `Negative` of a `Number`."""
+    """A number, not negative. A negative number is a `Negative` of a `Number`.
+
+    Parameters
+    ----------
+    value : float
+        The number.
+    """
 
     value: float
 
@@ -130,21 +142,41 @@ class Number(Node):
 
 @dataclass(frozen=True)
 class Signal(Node):
-    """The value of a signal."""
+    """The value of a signal.
+
+    Parameters
+    ----------
+    name : str
+        The name of the signal.
+    """
 
     name: str
 
 
 @dataclass(frozen=True)
 class Negative(Node):
-    """Minus a term."""
+    """Minus a term.
+
+    Parameters
+    ----------
+    operand : Node
+        The term.
+    """
 
     operand: Node
 
 
 @dataclass(frozen=True)
 class Arithmetic(Node):
-    """``left sign right`` with one of the signs + - * /."""
+    """``left sign right`` with one of the signs + - * /.
+
+    Parameters
+    ----------
+    sign : str
+        The sign.
+    left, right : Node
+        The terms.
+    """
 
     sign: str
     left: Node
@@ -153,7 +185,15 @@ class Arithmetic(Node):
 
 @dataclass(frozen=True)
 class Call(Node):
-    """abs or sqrt of one argument, min or max of several."""
+    """abs or sqrt of one argument, min or max of several.
+
+    Parameters
+    ----------
+    function : str
+        The name of the function.
+    arguments : tuple of Node
+        The terms.
+    """
 
     function: str
     arguments: tuple[Node, ...]
@@ -164,14 +204,28 @@ class Call(Node):
 
 @dataclass(frozen=True)
 class Constant(Node):
-    """true or false."""
+    """true or false.
+
+    Parameters
+    ----------
+    value : bool
+        The truth value.
+    """
 
     value: bool
 
 
 @dataclass(frozen=True)
 class Predicate(Node):
-    """``left sign right`` with one of the signs < <= > >= == !=."""
+    """``left sign right`` with one of the signs < <= > >= == !=.
+
+    Parameters
+    ----------
+    sign : str
+        The sign.
+    left, right : Node
+        The terms.
+    """
 
     sign: str
     left: Node
@@ -180,28 +234,52 @@ class Predicate(Node):
 
 @dataclass(frozen=True)
 class Not(Node):
-    """The negation of a formula."""
+    """The negation of a formula.
+
+    Parameters
+    ----------
+    operand : Node
+        The formula.
+    """
 
     operand: Node
 
 
 @dataclass(frozen=True)
 class And(Node):
-    """The conjunction of two or more formulas."""
+    """The conjunction of two or more formulas.
+
+    Parameters
+    ----------
+    operands : tuple of Node
+        The formulas.
+    """
 
     operands: tuple[Node, ...]
 
 
 @dataclass(frozen=True)
 class Or(Node):
-    """The disjunction of two or more formulas."""
+    """The disjunction of two or more formulas.
+
+    Parameters
+    ----------
+    operands : tuple of Node
+        The formulas.
+    """
 
     operands: tuple[Node, ...]
 
 
 @dataclass(frozen=True)
 class Implies(Node):
-    """``left implies right``."""
+    """``left implies right``.
+
+    Parameters
+    ----------
+    left, right : Node
+        The formulas.
+    """
 
     left: Node
     right: Node
@@ -209,7 +287,15 @@ class Implies(Node):
 
 @dataclass(frozen=True)
 class Eventually(Node):
-    """The operand holds at some sample of the interval."""
+    """The operand holds at some sample of the interval.
+
+    Parameters
+    ----------
+    interval : Interval
+        When the operand is looked at.
+    operand : Node
+        The formula.
+    """
 
     interval: Interval
     operand: Node
@@ -217,7 +303,15 @@ class Eventually(Node):
 
 @dataclass(frozen=True)
 class Always(Node):
-    """The operand holds at every sample of the interval."""
+    """The operand holds at every sample of the interval.
+
+    Parameters
+    ----------
+    interval : Interval
+        When the operand is looked at.
+    operand : Node
+        The formula.
+    """
 
     interval: Interval
     operand: Node
@@ -225,7 +319,17 @@ class Always(Node):
 
 @dataclass(frozen=True)
 class Until(Node):
-    """`right` holds at some sample of the interval, and `left` at every sample before it."""
+    """`right` holds at some sample of the interval, and `left` at every sample before it.
+
+    Parameters
+    ----------
+    left : Node
+        What holds before.
+    interval : Interval
+        When `right` is looked at.
+    right : Node
+        What holds in the end.
+    """
 
     left: Node
     interval: Interval

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsmc_audit.errors import require
+from dpsmc_audit.numerics.arrays import FloatArray
 
 __all__ = ["Traces"]
 
@@ -37,7 +37,7 @@ class Traces:
     """
 
     step: float
-    signals: Mapping[str, NDArray[np.float64]]
+    signals: Mapping[str, FloatArray]
 
     def __post_init__(self) -> None:
         require(0.0 < self.step < np.inf, f"the sampling step must be positive, got {self.step}")

@@ -12,12 +12,9 @@ import numpy as np
 from dpsmc_audit.errors import ParameterError, require
 from dpsmc_audit.evidence.intervals import Interval, check_confidence, clopper_pearson
 from dpsmc_audit.models.sources import Batch, Source
-from dpsmc_audit.sampling.runs import derived
+from dpsmc_audit.sampling.streams import Purpose, derived
 
 __all__ = ["Estimate", "Examples", "estimate"]
-
-_SAMPLES = 40
-"""Purpose of the random stream of the samples, so that no other task draws the same ones."""
 
 
 @dataclass(eq=False)
@@ -155,7 +152,7 @@ def estimate(
     require(runs is not None or not source.repeatable, f"runs is needed: samples of {source.name} never end")
     satisfied, done, examples = 0, 0, Examples()
     started = time.perf_counter()
-    for batch in source.batches(int(derived(seed, _SAMPLES))):
+    for batch in source.batches(int(derived(seed, Purpose.ESTIMATE))):
         bits = batch.bits if runs is None else batch.bits[: runs - done]
         satisfied, done = satisfied + int(np.count_nonzero(bits)), done + bits.size
         examples.add(batch)

@@ -6,11 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpsmc_audit.errors import ParameterError
 from dpsmc_audit.evidence.profiles import Profile
+from dpsmc_audit.numerics.arrays import FloatArray
 from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.setting import Adjacent
 
@@ -18,7 +16,6 @@ __all__ = ["NOTIONS", "Curve", "OtherObservers", "other_observers", "reach"]
 
 NOTIONS = ("expected", "marginal", "informed")
 
-FloatArray = NDArray[np.float64]
 
 LONGEST = 40_000
 """Samples that a run may take, all but never, for its laws to be worth a second."""
@@ -30,7 +27,15 @@ SEQUENCES = 20
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A privacy profile, and what it is of."""
+    """A privacy profile, and what it is of.
+
+    Parameters
+    ----------
+    profile : Profile
+        The privacy profile.
+    about : str
+        What it is of.
+    """
 
     profile: Profile
     about: str
@@ -38,7 +43,15 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class OtherObservers:
-    """The curves of the other observers by name; for those left out, the reason."""
+    """The curves of the other observers by name; for those left out, the reason.
+
+    Parameters
+    ----------
+    curves : dict
+        The curves by observer.
+    left_out : dict
+        The reasons by observer.
+    """
 
     curves: dict[str, Curve] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
@@ -133,7 +146,7 @@ def _marginal(case: _Case) -> Curve:
 
 
 def _informed(case: _Case) -> Curve:
-    from dpsmc_audit.observers.informed.law import average
+    from dpsmc_audit.observers.informed.average import average
 
     found = average(case.pair, SEQUENCES, case.epsilons, case.sampling.alone())
     return Curve(found.profile, f"average over {SEQUENCES} drawn sequences, each exact")

@@ -20,7 +20,15 @@ ROUNDING = 5.0
 
 @dataclass(frozen=True)
 class PaperRow:
-    """A row of Table 1: mean samples and time per run in seconds, each with its 99 % half-width."""
+    """A row of Table 1: mean samples and time per run in seconds, each with its 99 % half-width.
+
+    Parameters
+    ----------
+    samples, samples_halfwidth : float
+        Mean samples.
+    seconds, seconds_halfwidth : float
+        Time per run.
+    """
 
     samples: float
     samples_halfwidth: float
@@ -66,10 +74,8 @@ def compare(setting: Setting, epsilon: float) -> dict[str, float | None]:
     >>> row["paper_samples"], round(row["distance"], 1)
     (1120.0, -5.4)
     """
-    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
-    row = TABLE1.get((test.alpha, test.delta, epsilon))
-    same = test.p == P and p_phi == P_PHI and test.fp == test.fn == test.alpha and isinstance(mechanism, Exponential)
-    if row is None or not same:
+    row = _row(setting.test, setting.mechanism, epsilon)
+    if row is None or setting.p_phi != P_PHI:
         return {"paper_samples": None, "paper_halfwidth": None, "distance": None}
     gap = row.samples - exact_mean(setting).value
     standard_error = exact_sd(setting).value / math.sqrt(RUNS)
@@ -100,9 +106,12 @@ def published(test: Sprt, mechanism: Mechanism, epsilon: float) -> dict[str, flo
     >>> published(test, Exponential.private(test, 0.01), 0.01)["paper_seconds"]
     163.33
     """
-    row = TABLE1.get((test.alpha, test.delta, epsilon))
+    row = _row(test, mechanism, epsilon)
+    parts = {"samples": "samples", "halfwidth": "samples_halfwidth"}
+    parts |= {name: name for name in ("seconds", "seconds_halfwidth")}
+    return {f"paper_{name}": None if row is None else getattr(row, part) for name, part in parts.items()}
+
+
+def _row(test: Sprt, mechanism: Mechanism, epsilon: float) -> PaperRow | None:
     same = test.p == P and test.fp == test.fn == test.alpha and isinstance(mechanism, Exponential)
-    names = {"samples": "paper_samples", "samples_halfwidth": "paper_halfwidth"} | {
-        name: f"paper_{name}" for name in ("seconds", "seconds_halfwidth")
-    }
-    return {name: getattr(row, field) if row is not None and same else None for field, name in names.items()}
+    return TABLE1.get((test.alpha, test.delta, epsilon)) if same else None

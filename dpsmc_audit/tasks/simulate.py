@@ -12,30 +12,39 @@ import numpy as np
 from dpsmc_audit.evidence.intervals import Interval, check_confidence, clopper_pearson, mean_interval
 from dpsmc_audit.exact.averages import WorstErrors, exact_error, exact_mean, worst_errors
 from dpsmc_audit.exact.fixed import Exact
+from dpsmc_audit.numerics.sums import sum_of_squares
 from dpsmc_audit.runs.checkpoints import Saved
 from dpsmc_audit.runs.execution import accumulate, cut
+from dpsmc_audit.sampling.kernels import ALT, NULL, UNFINISHED
 from dpsmc_audit.sampling.plan import USUAL, Sampling
-from dpsmc_audit.sampling.runs import (
-    ALT,
-    NULL,
-    UNFINISHED,
-    Kernel,
-    Runs,
-    block_size_for,
-    check_runs,
-    draw_block,
-    sum_of_squares,
-)
+from dpsmc_audit.sampling.runs import Kernel, Runs, block_size_for, check_runs, draw_block
 from dpsmc_audit.setting import Setting
 
-__all__ = ["MAX_STEPS", "Characteristics", "Simulation", "Tally", "Total", "exact_characteristics", "simulate"]
+__all__ = [
+    "MAX_STEPS",
+    "Characteristics",
+    "Simulation",
+    "Tally",
+    "Total",
+    "exact_characteristics",
+    "exact_numbers",
+    "simulate",
+]
 
 MAX_STEPS = 10_000_000
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Integer sums over runs. They do not depend on the order of the blocks."""
+    """Integer sums over runs. They do not depend on the order of the blocks.
+
+    Parameters
+    ----------
+    runs, null, alt, unfinished : int
+        How many runs there were, returned H_null, returned H_alt, and stopped at the cap.
+    samples, squares : int
+        The sums of tau and of its squares.
+    """
 
     runs: int = 0
     null: int = 0
@@ -103,7 +112,17 @@ class Total:
 
 @dataclass(frozen=True)
 class Characteristics:
-    """Exact mean and error probability at p_phi, and the worst errors over both hypotheses; for runs without a cap."""
+    """Exact values of runs without a cap.
+
+    Parameters
+    ----------
+    samples : Exact
+        Mean samples at p_phi.
+    error : Exact
+        The error probability at p_phi.
+    worst : WorstErrors
+        The worst errors over both hypotheses.
+    """
 
     samples: Exact
     error: Exact
@@ -111,14 +130,25 @@ class Characteristics:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the exact part of ``result.json``."""
-        named = {
-            "samples_exact": self.samples,
-            "error_exact": self.error,
-            "fp_worst": self.worst.fp,
-            "fn_worst": self.worst.fn,
-        }
-        values = {name: exact.value for name, exact in named.items()}
-        return values | {f"{name}_error": exact.error for name, exact in named.items()}
+        named = {"samples_exact": self.samples, "error_exact": self.error}
+        return exact_numbers({**named, "fp_worst": self.worst.fp, "fn_worst": self.worst.fn})
+
+
+def exact_numbers(named: dict[str, Exact]) -> dict[str, float]:
+    """List exact numbers, each beside its numerical error.
+
+    Parameters
+    ----------
+    named : dict
+        The numbers by name.
+
+    Returns
+    -------
+    dict
+        Values and errors by name.
+    """
+    values = {name: exact.value for name, exact in named.items()}
+    return values | {f"{name}_error": exact.error for name, exact in named.items()}
 
 
 @dataclass(frozen=True)
@@ -127,6 +157,19 @@ class Simulation:
 
     `samples` counts what was drawn: a run stopped at the cap counts with all its samples and as `unfinished`,
     never as a decision.
+
+    Parameters
+    ----------
+    setting : Setting
+        The test with its noise, and the system.
+    tally : Tally
+        The sums over the runs.
+    confidence : float
+        The level of the intervals.
+    exact : Characteristics
+        The exact values.
+    seconds : float
+        How long the runs took.
     """
 
     setting: Setting

@@ -20,10 +20,13 @@ from dpsmc_audit.errors import ParameterError, require
 from dpsmc_audit.evidence.intervals import Interval
 from dpsmc_audit.exact.averages import exact_mean
 from dpsmc_audit.mechanisms import Mechanism
-from dpsmc_audit.models.sources import Batch, Bits, Negated, Source
+from dpsmc_audit.models.sources import Batch, Negated, Source
+from dpsmc_audit.numerics.arrays import BoolArray
 from dpsmc_audit.runs.execution import accumulate, cut
+from dpsmc_audit.sampling.kernels import ALT, NULL, UNFINISHED
 from dpsmc_audit.sampling.plan import USUAL, Sampling
-from dpsmc_audit.sampling.runs import ALT, COIN, NULL, UNFINISHED, Runs, _uniforms, derived
+from dpsmc_audit.sampling.runs import Runs
+from dpsmc_audit.sampling.streams import Purpose, derived, uniforms
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.tasks.estimate import Estimate, estimate
@@ -31,8 +34,6 @@ from dpsmc_audit.tasks.simulate import Simulation, Tally, Total, exact_character
 
 __all__ = ["ModelSimulation", "Streams", "simulate_model"]
 
-_RUNS = 41
-"""Purpose of the random streams of the runs."""
 ESTIMATED_FROM = 10_000
 """Samples from which p_phi is estimated, as in the paper."""
 
@@ -61,9 +62,9 @@ class Streams:
     seconds: float = 0.0
     drawn: int = 0
     _open: dict[int, Iterator[Batch]] = field(default_factory=dict)
-    _bits: dict[int, list[Bits]] = field(default_factory=dict)
+    _bits: dict[int, list[BoolArray]] = field(default_factory=dict)
 
-    def run(self, number: int) -> Iterator[Bits]:
+    def run(self, number: int) -> Iterator[BoolArray]:
         """Yield the samples of one run, from the first one on. They are kept as long as there is room.
 
         Parameters
@@ -89,9 +90,9 @@ class Streams:
             place += 1
 
     def _begun(self, number: int) -> Iterator[Batch]:
-        return self.source.batches(int(derived(int(derived(self.seed, _RUNS)), number)))
+        return self.source.batches(int(derived(int(derived(self.seed, Purpose.MODEL_RUNS)), number)))
 
-    def _next(self, batches: Iterator[Batch]) -> Bits:
+    def _next(self, batches: Iterator[Batch]) -> BoolArray:
         started = time.perf_counter()
         bits = next(batches).bits
         self.seconds += time.perf_counter() - started
@@ -115,7 +116,7 @@ def _estimated(source: Source, seed: int, confidence: float) -> Estimate:
     return estimate(source, ESTIMATED_FROM, seed=seed, confidence=confidence)
 
 
-def stop(test: Sprt, excess: float, blocks: Iterator[Bits], max_steps: int) -> tuple[int, int]:
+def stop(test: Sprt, excess: float, blocks: Iterator[BoolArray], max_steps: int) -> tuple[int, int]:
     """Run the test once on samples that come in blocks.
 
     Parameters
@@ -194,10 +195,8 @@ def _block(
     test: Sprt, mechanism: Mechanism, streams: Streams, seed: int, max_steps: int, first: int, count: int
 ) -> Tally:
     """Make runs first, ..., first + count - 1, with bounds from the seed and samples from their streams."""
-    excess, coin = np.empty(count), np.empty(count)
-    _uniforms(np.uint64(seed), first, excess)
-    _uniforms(derived(seed, COIN), first, coin)
-    excess = mechanism.quantile(excess)
+    excess = mechanism.quantile(uniforms(seed, first, count))
+    coin = uniforms(derived(seed, Purpose.COIN), first, count)
     outcome = Runs(np.ones(count, np.int64), np.where(coin < 0.5, NULL, ALT).astype(np.int8))
     for i in np.flatnonzero(excess > test.no_room):
         samples = streams.run(first + int(i))

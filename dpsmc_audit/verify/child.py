@@ -2,7 +2,7 @@
 
 `dpsmc_audit.verify.boundary` starts it with every standard stream on the null device. It reads its order from one
 pipe and writes its answer to another. Nothing else that it does is visible from outside, unless the model's code
-opens files, sockets or terminals of its own.
+opens files, sockets or terminals of its own. It is killed with the answer, or when its parent ends.
 """
 
 from __future__ import annotations
@@ -10,21 +10,12 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import signal
 import sys
-import threading
 from collections.abc import Callable
-from typing import IO
 
 from dpsmc_audit.verify.run import Outcome
 
 __all__ = ["main"]
-
-
-def _end_with_parent(order: IO[bytes]) -> None:
-    """Wait until the parent closes its end of the pipe, then end this process and its children."""
-    order.read()
-    os.killpg(os.getpgid(0), signal.SIGKILL)
 
 
 def _answer(run: Callable[[], Outcome]) -> dict[str, int | str]:
@@ -40,6 +31,15 @@ def _answer(run: Callable[[], Outcome]) -> dict[str, int | str]:
     return {"tau": int(tau), "decision": decision}
 
 
+def _without_core_dumps() -> None:
+    """Let no crash write the samples to a file. A limit of 1 also stops programs that collect dumps, unlike 0."""
+    import resource
+
+    _, most = resource.getrlimit(resource.RLIMIT_CORE)
+    least = most if most == 0 else 1
+    resource.setrlimit(resource.RLIMIT_CORE, (least, least))
+
+
 def main(order_descriptor: int, answer_descriptor: int) -> None:
     """Read the order, run the test, write the answer.
 
@@ -48,19 +48,17 @@ def main(order_descriptor: int, answer_descriptor: int) -> None:
     order_descriptor, answer_descriptor : int
         The ends of the two pipes that belong to this process.
     """
-    if sys.platform != "win32":
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump would hold the samples
-    order = os.fdopen(order_descriptor, "rb")
+    _without_core_dumps()
+    for descriptor in (order_descriptor, answer_descriptor):
+        os.set_inheritable(descriptor, False)
     try:
-        sys.path[:] = pickle.load(order)
-        run = pickle.load(order)
+        with os.fdopen(order_descriptor, "rb") as order:
+            sys.path[:] = pickle.load(order)
+            run = pickle.load(order)
+        answer = _answer(run)
     except BaseException:
-        os.write(answer_descriptor, b"{}\n")
-        return
-    threading.Thread(target=_end_with_parent, args=(order,), daemon=True).start()
-    os.write(answer_descriptor, json.dumps(_answer(run)).encode() + b"\n")
+        answer = {}
+    os.write(answer_descriptor, json.dumps(answer).encode() + b"\n")
 
 
 if __name__ == "__main__":

@@ -3,37 +3,82 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 from dpsmc_audit.errors import require
 from dpsmc_audit.mechanisms import Law, Mechanism, NoNoise
 from dpsmc_audit.models.keys import ORDERS, RELATIONS
 from dpsmc_audit.models.sources import Negated, Source
 from dpsmc_audit.sprt import Sprt
-from dpsmc_audit.verify.boundary import sealed
+from dpsmc_audit.verify.boundary import Allowed, sealed
 from dpsmc_audit.verify.entropy import Entropy, SeededEntropy, SystemEntropy
+from dpsmc_audit.verify.ledger import Spent
 from dpsmc_audit.verify.noise import Grid, opendp_version
 from dpsmc_audit.verify.order import order_words, ordered
 from dpsmc_audit.verify.run import Outcome, run_once
 from dpsmc_audit.verify.statement import expected_cost, privacy_statement
 
-__all__ = ["announcement", "sentences", "verify"]
+__all__ = ["Samples", "announcement", "sentences", "verify"]
 
+Record = Callable[[float, float], Spent]
 INSECURE = "none: all that is random here was drawn from a seed (insecure=true); whoever knows it can repeat this run"
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Private samples. They are opened in the child process, because errors of opening them can reveal them.
+
+    Parameters
+    ----------
+    open : callable
+        Makes the source.
+    order : {"random", "file"} or None
+        The order of recorded samples. None for a model that draws its samples.
+    names : tuple of str
+        Names that an error may repeat: of the file, its columns and signals, or of the model's function.
+    """
+
+    open: Callable[[], Source]
+    order: str | None = None
+    names: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, source: Source, order: str | None = None) -> Self:
+        """Take the samples of a source that is open.
+
+        Parameters
+        ----------
+        source : Source
+            The source.
+        order : {"random", "file"}, optional
+            The order of recorded samples. The default is random.
+
+        Returns
+        -------
+        Samples
+            The samples.
+        """
+        signals = getattr(getattr(source, "formula", None), "signals", ())
+        given = (getattr(source, name, None) for name in ("path", "column", "target"))
+        if order is None and not source.repeatable:
+            order = "random"
+        names = tuple(f"{name}" for name in (*given, *signals) if name is not None)
+        return cls(lambda: source, order, (*names, "trace", "time"))
 
 
 def verify(
     test: Sprt,
     mechanism: Mechanism,
-    source: Source | Callable[[], Source],
+    samples: Source | Samples,
     *,
     epsilon: float,
     negated: bool = False,
     max_steps: int = 10_000_000,
     seed: int | None = None,
-    order: str | None = None,
+    record: Record | None = None,
 ) -> dict[str, Any]:
-    """Run the test once on a source and return what may be released.
+    """Run the test once on private samples and return what may be released.
 
     Parameters
     ----------
@@ -41,9 +86,8 @@ def verify(
         The test.
     mechanism : Mechanism
         The law of L.
-    source : Source or callable
-        The samples, or a function that makes the source. The function is called in the child process, because errors
-        and messages of opening private data can reveal them.
+    samples : Source or Samples
+        The samples. Those of a source are used in random order if they are recorded.
     epsilon : float
         The privacy level that the release states its delta for.
     negated : bool
@@ -52,9 +96,9 @@ def verify(
         The largest number of samples.
     seed : int, optional
         Makes the run repeatable. The release then protects nothing, and says so.
-    order : {"random", "file"}, optional
-        The order of recorded samples. The default is random. It must be given with a function that makes a recorded
-        source. A model that draws its samples has no order.
+    record : callable, optional
+        Called with the proven bound (epsilon, delta) before the run starts, such as ``Ledger.record``. It returns what
+        all releases leak together, or raises an error that stops this one.
 
     Returns
     -------
@@ -65,6 +109,8 @@ def verify(
     ------
     VerificationError
         If the run fails. The message holds nothing about samples or noise.
+    ParameterError
+        If the order is unknown, or if there is a ledger and nothing is proven for the law of L.
 
     Examples
     --------
@@ -75,31 +121,42 @@ def verify(
     >>> release["decision"], release["tau"] > 0, sorted(release)
     ('H_null', True, ['decision', 'insecure', 'noise', 'privacy', 'tau'])
     """
+    given = samples if isinstance(samples, Samples) else Samples.of(samples)
+    order = given.order
     require(order is None or order in ORDERS, f"order must be one of {', '.join(ORDERS)}, got {order}")
-    if order is None and not callable(source) and not source.repeatable:
-        order = "random"
     privacy = privacy_statement(test, mechanism, epsilon, negated=negated)
     if order is not None:
         privacy["samples"] = order_words(order, seeded=seed is not None)
     if seed is not None:
         privacy["protection"] = INSECURE
+    spent = None if record is None else _recorded(record, privacy)
     grid = Grid.of(test)
     opendp = opendp_version(test, mechanism, grid) if seed is None else None
     entropy: Entropy = SystemEntropy() if seed is None else SeededEntropy(seed)
 
     def run() -> Outcome:
-        samples = ordered(source() if callable(source) else source, order, entropy)
-        counted = Negated(samples) if negated else samples
+        source = ordered(given.open(), order, entropy)
+        counted = Negated(source) if negated else source
         return run_once(test, mechanism, counted, max_steps, entropy, opendp=opendp is not None)
 
-    tau, decision = sealed(run)
-    return {
+    tau, decision = sealed(run, Allowed(max_steps, given.names, recorded=order is not None))
+    release = {
         "decision": decision,
         "tau": tau,
         "insecure": seed is not None,
         "privacy": privacy,
         "noise": _noise(mechanism, grid, opendp, seed is not None),
     }
+    return release if spent is None else release | {"ledger": spent.as_dict()}
+
+
+def _recorded(record: Record, privacy: dict[str, Any]) -> Spent:
+    """Record the release before it is made. Its statement then says what all of them leak together."""
+    most = privacy["at_most"]
+    require(most is not None, "ledger: nothing is proven for one release with these parameters, so none can be counted")
+    spent = record(privacy["epsilon"], most["delta_at_epsilon"])
+    privacy["composition"] = spent.words
+    return spent
 
 
 def _noise(mechanism: Mechanism, grid: Grid, opendp: str | None, seeded: bool) -> dict[str, str]:

@@ -74,8 +74,6 @@ def run_once(
     excess = draw_excess(test, mechanism, grid, entropy, opendp=opendp)
     heads = entropy.below(2) == 1
     samples = source.batches(entropy.below(2**64))
-    if excess <= grid.no_room:
-        return Outcome(1, "H_null" if heads else "H_alt")
     up, low = grid.b_up + excess, grid.b_low + excess
     steps = walk = 0  # Python integers have any size; within a batch 64 bits are enough
     for batch in samples:
@@ -83,6 +81,8 @@ def run_once(
         n, k = np.arange(1, bits.size + 1), np.cumsum(bits)
         moved = k * grid.up - (n - k) * grid.down
         above, below = moved >= min(up - walk, 2**62), moved <= max(-low - walk, -(2**62))
+        if excess <= grid.no_room:  # after the work of the first batch: its time and its errors must not tell L
+            return Outcome(1, "H_null" if heads else "H_alt")
         if np.any(above | below):
             first = int(np.argmax(above | below))
             return Outcome(steps + first + 1, "H_null" if above[first] else "H_alt")

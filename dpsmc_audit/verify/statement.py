@@ -38,8 +38,8 @@ EXAMINED = (
     "the first sample changed; tau and decision for many samples of data that are all equal otherwise"
 )
 COMPOSITION = (
-    "another run on the same data is another release and adds to the loss; these numbers are those of one release, "
-    "and no bound is claimed for several"
+    "another run on the same data is another release and adds to the loss; these numbers are those of one release "
+    "(proven bounds of several add up; ledger=PATH counts them)"
 )
 INFORMED = (
     "none: to an observer who knows every other sample no law of L hides the last one on every sequence; "

@@ -27,12 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.errors import require
+from dpsmc_audit.numerics.arrays import FloatArray, IntArray
 from dpsmc_audit.zoo.dpsprt_kernel import integrate, programme, run_fresh, run_given
 
 __all__ = ["DpSprt", "GivenSequence"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 S, ZETA_S = 1.134, 8.049572
 """The published exponent and zeta(s). With them the correction's shares of the error add up to one."""

@@ -28,7 +28,17 @@ TOP = Path(__file__).parents[2]
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    """Run the command in this process, in an empty folder: exit code, standard output, standard error."""
+    """Run the command in this process, in an empty folder: exit code, standard output, standard error.
+
+    Figures are files, but empty: `drawing` is for tests that look at them.
+    """
+    without_figures(monkeypatch)
+    return runner(monkeypatch, capsys, tmp_path)
+
+
+@pytest.fixture
+def drawing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    """Run the command in this process and draw its figures."""
     return runner(monkeypatch, capsys, tmp_path)
 
 
@@ -125,8 +135,9 @@ def test_a_second_sweep_in_the_same_folder_shows_its_own_points_only(run: Run, t
         assert [row["alpha"] for row in csv.DictReader(file)] == ["0.1", "0.2"]
 
 
-def test_a_point_listed_twice_is_run_twice_and_one_run_has_no_interval(run: Run, tmp_path: Path) -> None:
-    code, _, err = run("-m", "task=simulate", "seed=1,1", "runs=1", "epsilon=0.5,1", "hydra.sweep.dir=s")
+@pytest.mark.usefixtures("points_not_drawn")
+def test_a_point_listed_twice_is_run_twice_and_one_run_has_no_interval(drawing: Run, tmp_path: Path) -> None:
+    code, _, err = drawing("-m", "task=simulate", "seed=1,1", "runs=1", "epsilon=0.5,1", "hydra.sweep.dir=s")
     assert (code, err) == (0, "")
     assert len(results(tmp_path)) == 4
     assert (tmp_path / "s" / "table.png").exists()
@@ -349,8 +360,8 @@ def test_the_command_in_its_own_process(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "result.json").exists()
 
 
-def test_the_default_command_audits_at_the_papers_parameters(run: Run, tmp_path: Path) -> None:
-    code, out, err = run("hydra.run.dir=a")
+def test_the_default_command_audits_at_the_papers_parameters(drawing: Run, tmp_path: Path) -> None:
+    code, out, err = drawing("hydra.run.dir=a")
     assert (code, err) == (0, "")
     assert re.search(r"verdict +violated: .*no finite epsilon holds.*confidence +99 %", out, flags=re.S)
     (result,) = results(tmp_path)
@@ -376,10 +387,10 @@ def test_an_audit_depends_on_the_seed_alone(run: Run, tmp_path: Path, options: l
 
 @pytest.mark.usefixtures("points_not_drawn")
 @pytest.mark.parametrize("sweep", ["entry", "pairs", "epsilon", "alpha_delta", "p_phi"])
-def test_every_sweep_audits(run: Run, tmp_path: Path, sweep: str) -> None:
+def test_every_sweep_audits(drawing: Run, tmp_path: Path, sweep: str) -> None:
     small = ["pairs=40", "draws=100"] if sweep != "pairs" else ["pairs=20,40", "draws=100"]
     narrow = {"alpha_delta": ["alpha=0.01,0.1", "delta=0.01,0.05"], "p_phi": ["p_phi=0.6,0.73,0.8"]}.get(sweep, [])
-    code, out, _ = run(f"+sweep={sweep}", "task=audit", *small, *narrow, "hydra.sweep.dir=s")
+    code, out, _ = drawing(f"+sweep={sweep}", "task=audit", *small, *narrow, "hydra.sweep.dir=s")
     assert code == 0
     with (tmp_path / "s" / "table.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -399,9 +410,9 @@ OBSERVERS = {
 
 @pytest.mark.parametrize("notion", sorted(OBSERVERS))
 @pytest.mark.parametrize("options", [[], ["mechanism=none", "p_phi=0.6"], ["entry=[1,5]", "epsilons=[0,0.1,1]"]])
-def test_every_observer_writes_the_same_files(run: Run, tmp_path: Path, notion: str, options: list[str]) -> None:
+def test_every_observer_writes_the_same_files(drawing: Run, tmp_path: Path, notion: str, options: list[str]) -> None:
     small = ["pairs=20", "draws=50", "runs=2000", "epsilon=0.1", "delta=0.03"]
-    code, out, err = run(f"notion={notion}", *small, *options, "hydra.run.dir=a")
+    code, out, err = drawing(f"notion={notion}", *small, *options, "hydra.run.dir=a")
     assert (code, err) == (0, "")
     (result,) = results(tmp_path / "a")
     wanted = {"verdict", "sentence", "total_variation", "delta_at_epsilon", "delta_at_2_epsilon", "best_event"}
@@ -474,9 +485,9 @@ def test_overrides_of_a_sweep_may_refer_to_keys(run: Run, tmp_path: Path, given:
 
 
 @pytest.mark.usefixtures("points_not_drawn")
-def test_observers_side_by_side(run: Run, tmp_path: Path) -> None:
+def test_observers_side_by_side(drawing: Run, tmp_path: Path) -> None:
     small = ["pairs=20", "draws=50", "runs=2000", "epsilon=0.1", "delta=0.03", "hydra.sweep.dir=s"]
-    code, out, _ = run("+sweep=observers", *small)
+    code, out, _ = drawing("+sweep=observers", *small)
     assert code == 0
     assert (tmp_path / "s" / "table.png").exists()
     with (tmp_path / "s" / "table.csv").open() as file:
@@ -660,8 +671,8 @@ def mine(tmp_path: Path) -> str:
     return name
 
 
-def test_a_sampler_is_audited(run: Run, mine: str, tmp_path: Path) -> None:
-    code, out, err = run(f"sampler={mine}:noisy", "epsilon=1", "runs=20000", "hydra.run.dir=here")
+def test_a_sampler_is_audited(drawing: Run, mine: str, tmp_path: Path) -> None:
+    code, out, err = drawing(f"sampler={mine}:noisy", "epsilon=1", "runs=20000", "hydra.run.dir=here")
     assert (code, err) == (0, "")
     assert "violated: The privacy claim does not hold" in out
     assert re.search(r"epsilon +claimed 1 ", out)

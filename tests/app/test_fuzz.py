@@ -23,7 +23,7 @@ from hypothesis.strategies import SearchStrategy
 
 from dpsmc_audit.runs.resume import fingerprint_in
 from tests.support.command import Run, runner, without_figures
-from tests.support.strategies_fuzz import commands, sweeps
+from tests.support.strategies_fuzz import commands, releases, sweeps
 
 HANGS = 60
 """Seconds of a run; those that take long by right are no cases."""
@@ -132,6 +132,14 @@ def lot_of(number: int, cases: SearchStrategy[list[str]], start: int, check: Cal
 @pytest.mark.parametrize("lot", range(22))
 def test_thousands_of_command_lines_end_well(run: Run, tmp_path: Path, lot: int) -> None:
     lot_of(100, commands(), lot, lambda command: settled(run, tmp_path, command))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lot", range(10))
+def test_a_thousand_more_command_lines_end_well(run: Run, tmp_path: Path, lot: int) -> None:
+    """One more in five is a release, with a ledger or without."""
+    lot_of(80, commands(), 1000 + lot, lambda command: settled(run, tmp_path, command))
+    lot_of(20, releases(), 2000 + lot, lambda command: settled(run, tmp_path, command))
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from dpsmc_audit.evidence.bounds import PARTS, Parts, bounded_verdict, part_of, 
 from dpsmc_audit.evidence.events import Counted, outcome_code
 from dpsmc_audit.evidence.profiles import privacy_profile
 from dpsmc_audit.evidence.verdict import METHODS, Detectable, Finding, Method
-from dpsmc_audit.observers.words import could_have_shown
+from dpsmc_audit.observers.phrases import could_have_shown
 from experiments.calibration import PRIVATE, one_sided, rejects
 
 BOUNDS: tuple[Method, ...] = ("split", "union")

@@ -153,6 +153,19 @@ def test_missing_values_are_an_outcome_if_they_are_declared() -> None:
     assert content(read([["a", NAN], ["b"]], missing=True)) == [[("a", None), ("b",)]]
 
 
+def test_arrays_of_other_libraries_are_no_categories() -> None:
+    """They have a hash and a text, but the text may leave out most of their numbers."""
+
+    class Tensor:
+        ndim, shape = 1, (3,)
+
+        def __repr__(self) -> str:
+            return "tensor(...)"
+
+    with pytest.raises(ParameterError, match=r"^sampler f returned an array of shape \(3,\) .* at run 0"):
+        read([Tensor(), Tensor()])
+
+
 def test_there_is_one_zero() -> None:
     for zeros in (np.array([-0.0, 0.0]), [-0.0, 0.0], [-0.0, Fraction(0)], np.array([[-0.0], [0.0]])):
         assert not np.signbit(read(zeros).columns[0]).any()

@@ -16,7 +16,7 @@ from dpsmc_audit.evidence.profiles import Profile, best_tail, epsilon_grid, priv
 from dpsmc_audit.mechanisms import Exponential, Laplace, Truncated
 from dpsmc_audit.numerics.ties import CLOSE
 from dpsmc_audit.observers.expected.law import expected_law
-from dpsmc_audit.observers.informed.law import draw_pair
+from dpsmc_audit.observers.informed.average import draw_pair
 from dpsmc_audit.observers.marginal.law import marginal_law
 from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.setting import Adjacent, Setting

@@ -16,7 +16,6 @@ from dpsmc_audit.evidence.outputs import Outputs, read_outputs
 from dpsmc_audit.evidence.scales import FEW, MANY
 from dpsmc_audit.evidence.views import Views
 
-RNG = np.random.default_rng(20)
 RUNS = 64
 WORDS = ["red", "green", "blue"]
 
@@ -25,24 +24,32 @@ def read(result: Any, runs: int | None = None) -> Outputs:
     return read_outputs(result, len(result) if runs is None else runs, "sampler f", missing=True)
 
 
+def made(kind: str, seed: int) -> Outputs:
+    return read(MADE[kind](np.random.default_rng(seed)), RUNS)
+
+
 def encoded(result: Any, runs: int | None = None) -> np.ndarray:
     outputs = read(result, runs)
     return Views(outputs).encode(outputs)
 
 
-MADE: dict[str, Callable[[], Any]] = {
-    "numbers": lambda: RNG.normal(size=RUNS),
-    "missing": lambda: [None, np.inf, -np.inf, 1.5] * (RUNS // 4),
-    "categories": lambda: RNG.choice(WORDS, RUNS),
-    "tau_o": lambda: (RNG.integers(0, 900, RUNS), RNG.integers(0, 2, RUNS)),
-    "mixed": lambda: {"colour": RNG.choice(WORDS, RUNS), "x": RNG.normal(size=RUNS), "text": [*map(str, range(RUNS))]},
-    "words": lambda: (RNG.choice(WORDS, RUNS), RNG.choice(WORDS, RUNS)),
-    "bits": lambda: tuple(RNG.integers(0, 2, (3, RUNS))),
-    "wide": lambda: tuple(RNG.integers(0, 900, (20, RUNS))),
-    "vectors": lambda: RNG.normal(size=(RUNS, 20)),
-    "line": lambda: RNG.normal(size=(RUNS, 1)),
-    "transcripts": lambda: [RNG.normal(size=k % 12).tolist() for k in range(RUNS)],
-    "answers": lambda: [RNG.choice(WORDS, k % 12).tolist() for k in range(RUNS)],
+MADE: dict[str, Callable[[np.random.Generator], Any]] = {
+    "numbers": lambda rng: rng.normal(size=RUNS),
+    "missing": lambda rng: [None, np.inf, -np.inf, 1.5] * (RUNS // 4),
+    "categories": lambda rng: rng.choice(WORDS, RUNS),
+    "tau_o": lambda rng: (rng.integers(0, 900, RUNS), rng.integers(0, 2, RUNS)),
+    "mixed": lambda rng: {
+        "colour": rng.choice(WORDS, RUNS),
+        "x": rng.normal(size=RUNS),
+        "text": [*map(str, range(RUNS))],
+    },
+    "words": lambda rng: (rng.choice(WORDS, RUNS), rng.choice(WORDS, RUNS)),
+    "bits": lambda rng: tuple(rng.integers(0, 2, (3, RUNS))),
+    "wide": lambda rng: tuple(rng.integers(0, 900, (20, RUNS))),
+    "vectors": lambda rng: rng.normal(size=(RUNS, 20)),
+    "line": lambda rng: rng.normal(size=(RUNS, 1)),
+    "transcripts": lambda rng: [rng.normal(size=k % 12).tolist() for k in range(RUNS)],
+    "answers": lambda rng: [rng.choice(WORDS, k % 12).tolist() for k in range(RUNS)],
 }
 NAMES = {
     "numbers": ("output",),
@@ -64,7 +71,7 @@ FEATURES |= {"vectors": 20, "line": 1, "transcripts": 11, "answers": 10}
 
 @pytest.mark.parametrize("kind", MADE)
 def test_views_are_finite_and_named(kind: str) -> None:
-    outputs = read(MADE[kind](), RUNS)
+    outputs = made(kind, 1)
     views = Views(outputs)
     rows, features = views.encode(outputs), views.features(outputs)
     assert views.names == NAMES[kind]
@@ -76,7 +83,7 @@ def test_views_are_finite_and_named(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", MADE)
 def test_a_restored_encoder_goes_on_as_the_saved_one(kind: str) -> None:
-    first, later = read(MADE[kind](), RUNS), read(MADE[kind](), RUNS)
+    first, later = made(kind, 1), made(kind, 2)
     views = Views(first)
     views.encode(first)
     views.features(first)
@@ -93,7 +100,7 @@ def test_a_restored_encoder_goes_on_as_the_saved_one(kind: str) -> None:
 @pytest.mark.parametrize("kind", MADE)
 def test_a_run_depends_on_earlier_runs_only(kind: str) -> None:
     """The runs in one call, and one by one."""
-    form, outputs = read(MADE[kind](), RUNS), read(MADE[kind](), RUNS)
+    form, outputs = made(kind, 1), made(kind, 2)
     together, apart = Views(form), Views(form)
     single = [outputs.take(np.array([run])) for run in range(RUNS)]
     assert np.array_equal(together.encode(outputs), np.hstack([apart.encode(run) for run in single]))

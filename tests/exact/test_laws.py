@@ -26,20 +26,18 @@ entry_sets = st.sets(st.integers(1, 9), max_size=6)
 
 def enumerated(test: Sprt, law: Mechanism, p_phi: float, forced: dict[int, int], length: int) -> np.ndarray:
     """P(tau = k, o) for k up to `length` by going through all sequences; rows H_null and H_alt."""
-    found = np.zeros((2, length))
-    coin = 1.0 - float(law.survival(test.no_room))
-    found[:, 0] += 0.5 * coin
-    free = [k for k in range(1, length + 1) if k not in forced]
-    for bits in itertools.product((0, 1), repeat=len(free)):
-        sample = dict(forced) | dict(zip(free, bits, strict=True))
-        weight = p_phi ** sum(bits) * (1 - p_phi) ** (len(bits) - sum(bits))
-        walk, running = 0.0, 1.0 - coin
-        for k in range(1, length + 1):
-            walk += test.s_plus if sample[k] else -test.s_minus
-            above, below = walk - test.b_up, -walk - test.b_low
-            still = min(running, float(law.survival(max(above, below, test.no_room))))
-            found[0 if above >= below else 1, k - 1] += weight * (running - still)
-            running = still
+    choices = [(forced[k],) if k in forced else (0, 1) for k in range(1, length + 1)]
+    bits = np.array(list(itertools.product(*choices)), bool)  # a row for each sequence
+    free = [k not in forced for k in range(1, length + 1)]
+    weight = np.prod(np.where(bits, p_phi, 1 - p_phi)[:, free], axis=1)[:, None]
+    walk = np.cumsum(np.where(bits, test.s_plus, -test.s_minus), axis=1)
+    above, below = walk - test.b_up, -walk - test.b_low
+    began = float(law.survival(test.no_room))
+    still = law.survival(np.maximum(np.maximum(above, below), test.no_room))
+    running = np.minimum.accumulate(np.minimum(still, began), axis=1)
+    stopped = -weight * np.diff(running, prepend=began, axis=1)
+    found = np.array([stopped.sum(axis=0, where=above >= below), stopped.sum(axis=0, where=above < below)])
+    found[:, 0] += 0.5 * (1.0 - began)
     return found
 
 

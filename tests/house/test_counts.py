@@ -19,13 +19,13 @@ from dpsmc_audit.mechanisms import Exponential, NoNoise
 from dpsmc_audit.numerics import sums
 from dpsmc_audit.observers.audit import audit
 from dpsmc_audit.observers.expected.audit import Expected
-from dpsmc_audit.observers.informed import law as informed
+from dpsmc_audit.observers.informed.average import draw_pair
 from dpsmc_audit.observers.marginal import law as marginal
 from dpsmc_audit.observers.marginal.audit import Marginal
-from dpsmc_audit.sampling import pairs
-from dpsmc_audit.sampling import runs as monte_carlo
+from dpsmc_audit.sampling import kernels, pairs
+from dpsmc_audit.sampling.jump_tables import JUMP_SIZES, jump_tables
 from dpsmc_audit.sampling.plan import Sampling
-from dpsmc_audit.sampling.runs import Kernel, draw_runs
+from dpsmc_audit.sampling.runs import Kernel, draw_block, draw_runs
 from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 from tests.support import twins
@@ -57,9 +57,9 @@ class Counted(Iterator[int]):
         return next(self.words)
 
 
-def words_of(kernel: Kernel, runs: int, sizes: int = monte_carlo.JUMP_SIZES) -> tuple[int, list[tuple[int, int]]]:
+def words_of(kernel: Kernel, runs: int, sizes: int = JUMP_SIZES) -> tuple[int, list[tuple[int, int]]]:
     """Words that so many runs take, L included, and their outcomes."""
-    cut, alias, _ = monte_carlo._jump_tables(P_PHI)
+    cut, alias, _ = jump_tables(P_PHI)
     tables, taken, outcomes = (cut.tolist(), alias.tolist()), 0, []
     for path in range(runs):
         stream = Counted(twins.words(1, path))
@@ -82,7 +82,7 @@ def test_random_words_per_run(kernel: Kernel, runs: int, known: float) -> None:
 
 def test_the_guard_sees_a_twentieth_more() -> None:
     """Jumps of at most 128 samples instead of 512 take more words, and the check fails."""
-    taken, _ = words_of("jumps", 200, monte_carlo.JUMP_SIZES - 2)
+    taken, _ = words_of("jumps", 200, JUMP_SIZES - 2)
     few, _ = words_of("jumps", 200)
     assert taken > 1.05 * few
     with pytest.raises(AssertionError, match="is known"):
@@ -181,7 +181,7 @@ def test_transforms_per_exact_law(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_work_of_a_marginal_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many walks as were asked for, both members; two exact laws; every sequence once."""
-    walks, sequences, draw, pair = [], [], monte_carlo.draw_block, informed.draw_pair
+    walks, sequences, draw, pair = [], [], draw_block, draw_pair
 
     def drawn(*arguments: Any, **options: Any) -> Any:
         walks.append(arguments[2])
@@ -203,7 +203,7 @@ def test_work_of_a_marginal_audit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_work_of_an_expected_audit(monkeypatch: pytest.MonkeyPatch, cells: dict[str, int]) -> None:
     """Every pair is passed once for all L, and once for the verdict; exact laws stay as few as they are."""
-    passed, judged, kernel, times = [], [], monte_carlo._pairs, monte_carlo._pair_times
+    passed, judged, kernel, times = [], [], kernels._pairs, kernels._pair_times
 
     def one_pass(*arguments: Any) -> Any:
         passed.append(arguments[2])
@@ -213,8 +213,8 @@ def test_work_of_an_expected_audit(monkeypatch: pytest.MonkeyPatch, cells: dict[
         judged.append(arguments[-1].shape[0])
         return times(*arguments)
 
-    monkeypatch.setattr(monte_carlo, "_pairs", one_pass)
-    monkeypatch.setattr(monte_carlo, "_pair_times", one_verdict)
+    monkeypatch.setattr(kernels, "_pairs", one_pass)
+    monkeypatch.setattr(kernels, "_pair_times", one_verdict)
     found = audit(Setting(TEST, LAW, P_PHI), EPSILON, Expected(pairs=300, draws=2000))
     assert (sum(passed), sum(judged)) == (300, 300)
     check(found.steps / 300, 11_477.5)

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from dpsmc_audit.app.cli import _key
-from dpsmc_audit.app.config import Config, Named, Noise
+from dpsmc_audit.app.config import Config
+from dpsmc_audit.app.groups import Named, Noise
 from dpsmc_audit.exact import brackets, calibration
 from dpsmc_audit.exact.averages import WorstErrors, worst_errors
 from dpsmc_audit.exact.calibration import private
@@ -21,7 +22,7 @@ from dpsmc_audit.exact.fixed import Exact
 from dpsmc_audit.mechanisms import Exponential, Laplace, Truncated
 from dpsmc_audit.observers.marginal.law import marginal_law
 from dpsmc_audit.runs.checkpoints import Checkpoint
-from dpsmc_audit.sampling.runs import _jump_tables
+from dpsmc_audit.sampling.jump_tables import jump_tables
 from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.tasks.simulate import Tally, Total, simulate
@@ -122,7 +123,7 @@ def test_the_same_samples_are_drawn_everywhere(
     ("p_phi", "digest"), [(0.3, "ee59082ae5e60792"), (0.5, "038f259f9e644747"), (0.84, "2ced0df174cc3b02")]
 )
 def test_tables_of_jumps_are_the_same_everywhere(p_phi: float, digest: str) -> None:
-    tables = _jump_tables(p_phi)[:2]
+    tables = jump_tables(p_phi)[:2]
     assert hashlib.sha256(b"".join(table.tobytes() for table in tables)).hexdigest()[:16] == digest
 
 

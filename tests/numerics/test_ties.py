@@ -223,7 +223,6 @@ EXCUSED = {
     "dpsmc_audit/evidence/events.py": "whole numbers, and their ratios, rounded once",
     "dpsmc_audit/observers/marginal/law.py": "whole numbers of any size",
     "dpsmc_audit/evidence/profiles.py": "the place of a number in a grid that holds it",
-    "dpsmc_audit/sampling/runs.py": "whole numbers",
     "dpsmc_audit/sampling/pairs.py": "whole numbers below 2^53, which add up to the same in any order",
     "experiments/counterexample.py": "the one outcome of probability 1",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -39,16 +40,21 @@ TWIN_ERROR = 1e-11
 def plain_means(test: Sprt, p_phi: float, entries: tuple[int, ...], bit: int, excess: FloatArray) -> FloatArray:
     """``E[tau | L]`` with the entries forced, for several L at once: every number of ones, sample by sample."""
     up, low = ((b + excess)[:, None] for b in (test.b_up, test.b_low))
-    alive, mean = np.ones((excess.size, 1)), np.zeros(excess.size)
+    alive, least, mean = np.ones((excess.size, 1)), 0, np.zeros(excess.size)  # column k has least + k ones
     for step in range(1, 20_000):
         mean += alive.sum(axis=1)  # P(tau >= step)
         chance = float(bit) if step in entries else p_phi
         more = np.zeros((excess.size, alive.shape[1] + 1))
         more[:, 1:] = chance * alive
         more[:, :-1] += (1.0 - chance) * alive
-        ones = np.arange(more.shape[1])
+        ones = least + np.arange(more.shape[1])
         walk = ones * test.s_plus - (step - ones) * test.s_minus
-        alive = np.where((walk >= up) | (walk <= -low), 0.0, more)
+        inside = (walk < up) & (walk > -low)
+        some = np.flatnonzero(inside.any(axis=0))
+        if some.size == 0:
+            break
+        first, end = some[0], some[-1] + 1
+        alive, least = np.where(inside, more, 0.0)[:, first:end], least + first
         if float(alive.max()) < 1e-18:
             break
     return np.where(excess <= test.no_room, 1.0, mean)
@@ -178,6 +184,7 @@ HALF, STEP = Sprt(0.5, 0.25, 0.1), math.log(3.0)
 """Steps of ln 3 up and down, and bounds two steps away (nearer by one part in 10^9)."""
 
 
+@cache
 def ruin(m: int, bit: int) -> Fraction:
     """g with bounds m steps away at p_phi = 3/4: the gambler's ruin from one step up or down."""
     odds, start = Fraction(1, 3), 2 * bit - 1

@@ -13,7 +13,8 @@ from dpsmc_audit.exact.fixed import exit_law
 from dpsmc_audit.mechanisms import Exponential, Laplace, Mechanism, NoNoise
 from dpsmc_audit.observers.audit import audit
 from dpsmc_audit.observers.informed.audit import Informed
-from dpsmc_audit.observers.informed.law import average, draw_pair, given_sequence, informed_law, lowest_record
+from dpsmc_audit.observers.informed.average import average, draw_pair
+from dpsmc_audit.observers.informed.law import given_sequence, informed_law, lowest_record
 from dpsmc_audit.observers.informed.sequences import oscillating_sequence, read_sequence
 from dpsmc_audit.runs.execution import Execution
 from dpsmc_audit.sampling.plan import Sampling

@@ -16,12 +16,13 @@ from dpsmc_audit.evidence.verdict import Method
 from dpsmc_audit.exact.calibration import private
 from dpsmc_audit.mechanisms import Exponential, Laplace, Mechanism, NoNoise, Truncated
 from dpsmc_audit.observers.audit import audit
-from dpsmc_audit.observers.informed.law import average
+from dpsmc_audit.observers.informed.average import average
 from dpsmc_audit.observers.marginal.audit import Marginal, exact_verdict
 from dpsmc_audit.observers.marginal.law import MarginalLaw, count_runs, marginal_law, smoothed_law
 from dpsmc_audit.runs.execution import Execution
 from dpsmc_audit.sampling.plan import Sampling
-from dpsmc_audit.sampling.runs import derived, draw_runs
+from dpsmc_audit.sampling.runs import draw_runs
+from dpsmc_audit.sampling.streams import derived
 from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 from tests.support.statistics import chi_square
@@ -150,7 +151,8 @@ def judged_ratio(name: str) -> float:
     """The exact log ratio of an event by its name."""
     exact = marginal_law(Adjacent(Setting(PAPER, LAW, 0.84)))
     text = name.replace(" and o = 1", "").replace(" = ", " == ")  # the other decision has a probability of 1e-27
-    held = np.array([eval(text, {"tau": tau}) for tau in range(1, exact.p1.shape[1] + 1)])
+    condition = compile(text, "<event>", "eval")
+    held = np.array([eval(condition, {"tau": tau}) for tau in range(1, exact.p1.shape[1] + 1)])
     one, zero = (float(p.sum(axis=0)[held].sum()) for p in (exact.p1, exact.p0))
     return abs(math.log(one / zero))
 

@@ -16,18 +16,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from dpsmc_audit.evidence.claims import Dp
 from dpsmc_audit.evidence.power import POWER
 from dpsmc_audit.evidence.verdict import Verdict
 from dpsmc_audit.exact.calibration import private
 from dpsmc_audit.mechanisms import Laplace, NoNoise
 from dpsmc_audit.observers.expected.verdicts import FEWEST_PAIRS
-from dpsmc_audit.observers.words import TITLES
+from dpsmc_audit.observers.sentence import TITLES
 from dpsmc_audit.report.command import command_line, without_folders
-from dpsmc_audit.report.html import greek
+from dpsmc_audit.report.html import greek, render
 from dpsmc_audit.report.multiples import _x_scale
 from dpsmc_audit.report.page_audit import meaning, write_report
 from dpsmc_audit.report.page_sweep import summary, sweep_page
-from dpsmc_audit.report.svg import Frame
+from dpsmc_audit.report.scales import Frame
 from dpsmc_audit.report.terminal import as_table, colourful
 from dpsmc_audit.tasks.other_observers import OtherObservers
 from tests.app.test_cli import run
@@ -152,13 +153,13 @@ def test_every_verdict_is_a_plain_and_true_sentence(name: str, tmp_path: Path) -
     exact = made.parameters.get("engine") == "exact" or name.startswith("informed")
     assert words.sure == ("computed, not sampled" if exact else "at 99 % confidence")
     assert (words.witness is None) == (verdict != "violated")
-    promise = " ".join(words.guarantee)
+    promise = Elements(render("guarantee.html", audit=found)).words
     assert ("at most 1 %" in promise) == (not exact)
     assert ("approximation of a mean" in promise) == ("expected" in name and not exact)
     page = check_alone(made.page())
     (heading,) = [attributes for tag, attributes in page.tags if tag == "h1"]
     assert heading == {"id": "verdict"}
-    for text in (found.sentence, *words.audited, *words.claimed, words.sure, *words.guarantee):
+    for text in (found.sentence, *words.audited, *words.claimed, words.sure, promise):
         assert greek(" ".join(text.split())) in page.words
     assert words.witness is None or words.witness in page.words
     assert made.result["sentence"] == found.sentence
@@ -183,7 +184,7 @@ def test_an_exact_audit_that_cannot_tell_is_undecided(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("epsilon", "lower"), [(0.01, 0.0100004), (0.1, 1.034), (1.0, 8.868), (0.1, 30.0)])
 def test_factors_never_say_more_than_the_bound(epsilon: float, lower: float, tmp_path: Path) -> None:
     made = reports.marginal(tmp_path).found(epsilon_lower=lower)
-    found = replace(made.audit, claim=replace(made.audit.claim, epsilon=epsilon))
+    found = replace(made.audit, claim=replace(made.audit.claim, promise=Dp(epsilon)))
     pattern = r"at least (\S+|a million), where the claim allows about ([\d.,]+)\."
     ((factor, allowed),) = re.findall(pattern, found.sentence)
     assert (float(factor.replace(",", "")) if factor != "a million" else 1e6) <= math.exp(lower)

@@ -16,14 +16,16 @@ from hypothesis import strategies as st
 from dpsmc_audit import Exponential, Laplace, NoNoise, Sprt, marginal_law
 from dpsmc_audit.exact.calibration import private
 from dpsmc_audit.observers.audit import audit
-from dpsmc_audit.observers.words import brief
+from dpsmc_audit.observers.phrases import brief
 from dpsmc_audit.report.bins import Bin, Bins, bins_of
 from dpsmc_audit.report.charts import say_bin
+from dpsmc_audit.report.columns import OBSERVERS, decimals
+from dpsmc_audit.report.html import render
 from dpsmc_audit.report.multiples import panels
 from dpsmc_audit.report.page_sweep import sort_key
 from dpsmc_audit.report.profile_chart import Curve, slider_data
-from dpsmc_audit.report.svg import brief_delta
-from dpsmc_audit.report.tables import OBSERVERS, as_text, decimals
+from dpsmc_audit.report.scales import brief_delta
+from dpsmc_audit.report.tables import as_text
 from dpsmc_audit.setting import Adjacent, Setting
 from tests.support import reports
 from tests.support.documents import README, TOP
@@ -156,6 +158,10 @@ def test_verdicts_speak_of_log_ratios(tmp_path: Path) -> None:
     """A claim of epsilon is about the log ratio of a bin or an outcome."""
     mechanism = private(Laplace, reports.TEST, reports.EPSILON)
     held = reports.expected(tmp_path / "expected", mechanism=mechanism, bin_width=100)
-    assert "Every bin's log ratio is within the claimed epsilon = 0.1" in " ".join(held.audit.words.guarantee)
+    assert "Every bin's log ratio is within the claimed epsilon = 0.1" in render(
+        "guarantee.html", audit=held.audit
+    ).replace("&#39;", "'")
     held = reports.informed(tmp_path / "informed", np.ones(3000, int), NoNoise(), entry=3000)
-    assert "Every outcome's log ratio is within the claimed epsilon = 0.1" in " ".join(held.audit.words.guarantee)
+    assert "Every outcome's log ratio is within the claimed epsilon = 0.1" in render(
+        "guarantee.html", audit=held.audit
+    ).replace("&#39;", "'")

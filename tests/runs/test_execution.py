@@ -25,7 +25,7 @@ from dpsmc_audit.observers.audit import audit
 from dpsmc_audit.observers.expected import audit as expected
 from dpsmc_audit.observers.expected.audit import Expected
 from dpsmc_audit.observers.expected.verdicts import support_gap_evidence
-from dpsmc_audit.observers.informed.law import average
+from dpsmc_audit.observers.informed.average import average
 from dpsmc_audit.observers.marginal.law import Counts, count_runs
 from dpsmc_audit.runs.checkpoints import Checkpoint
 from dpsmc_audit.runs.execution import AHEAD, Backend, Execution, accumulate, cut

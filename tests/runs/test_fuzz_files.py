@@ -29,7 +29,7 @@ from dpsmc_audit.models.simulated import PythonBits
 from dpsmc_audit.observers.expected.picture import Picture
 from dpsmc_audit.observers.informed.sequences import read_sequence
 from dpsmc_audit.runs.checkpoints import Checkpoint
-from dpsmc_audit.runs.files import RESULT, load_results, read_json, write_json
+from dpsmc_audit.runs.files import POINT, RESULT, load_results, read_json, write_json
 from dpsmc_audit.runs.resume import content_of, fingerprint_in, seal, set_aside, take_over
 from dpsmc_audit.sampling.pairs import draw_excess, pair_sums
 from dpsmc_audit.sampling.plan import Sampling
@@ -93,6 +93,7 @@ def check_result(folder: Path, seed: int) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, made)
     path.write_bytes(damaged(path.read_bytes(), seed))
+    path.with_name(POINT).write_text("{}")
     read = outcome(lambda: read_json(path), path.read_bytes()[:200])
     assert fingerprint_in(path.parent) == (made["provenance"]["fingerprint"] if read == made else None)
     outcome(lambda: load_results(folder), seed)

@@ -14,8 +14,11 @@ from dpsmc_audit.exact.laws import exact_law
 from dpsmc_audit.mechanisms import Exponential, NoNoise
 from dpsmc_audit.runs.execution import cut
 from dpsmc_audit.sampling import runs as monte_carlo
+from dpsmc_audit.sampling.jump_tables import JUMP_SIZES, jump_tables
+from dpsmc_audit.sampling.kernels import UNFINISHED
 from dpsmc_audit.sampling.plan import Sampling
-from dpsmc_audit.sampling.runs import Kernel, Runs, derived, draw_block, draw_runs
+from dpsmc_audit.sampling.runs import Kernel, Runs, draw_block, draw_runs
+from dpsmc_audit.sampling.streams import Purpose, derived
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 from tests.support import twins
@@ -42,7 +45,7 @@ def test_kernels_equal_their_plain_python_twins_bit_for_bit(
     drawn = draw_block(
         Setting(test, law, p_phi), first, 5, kernel=kernel, sampling=Sampling(seed=seed, max_steps=max_steps)
     )
-    cut, alias, log2 = monte_carlo._jump_tables(p_phi)
+    cut, alias, log2 = jump_tables(p_phi)
     for i in range(5):
         stream = twins.words(seed, first + i)
         excess = float(law.quantile((next(stream) >> 11) / 2**53))
@@ -54,9 +57,9 @@ def test_kernels_equal_their_plain_python_twins_bit_for_bit(
         assert (drawn.tau[i], drawn.decision[i]) == expected
 
 
-@given(st.just(0.0) | st.floats(1e-12, 1.0), st.integers(0, monte_carlo.JUMP_SIZES - 1))
+@given(st.just(0.0) | st.floats(1e-12, 1.0), st.integers(0, JUMP_SIZES - 1))
 def test_alias_tables_hold_the_binomial_law(p_phi: float, e: int) -> None:
-    cut, alias, _ = monte_carlo._jump_tables(p_phi)
+    cut, alias, _ = jump_tables(p_phi)
     columns = 2 ** (e + 1)
     kept = cut[columns : 2 * columns].astype(float) / (2.0**64 / columns)
     kept[alias[columns : 2 * columns] == np.arange(columns)] = 1.0
@@ -135,7 +138,7 @@ def test_pieces_of_a_block_change_nothing(
 def test_a_run_at_the_cap_is_unfinished_and_no_decision(kernel: Kernel) -> None:
     test = Sprt(0.73, 0.01, 0.01)
     drawn = draw_runs(Setting(test, NoNoise(), 0.84), 4000, kernel=kernel, sampling=Sampling(seed=5, max_steps=300))
-    unfinished = drawn.decision == monte_carlo.UNFINISHED
+    unfinished = drawn.decision == UNFINISHED
     assert set(drawn.tau[unfinished].tolist()) == {300}
     assert drawn.tau[~unfinished].max() <= 300
     expected = exact_law(Setting(test, NoNoise(), 0.84)).survival()[300]
@@ -162,7 +165,7 @@ def test_entries_and_coins_are_those_of_the_twin(
         bit=bit,
         sampling=Sampling(seed=seed, max_steps=most),
     )
-    beginning, tosses = (int(derived(seed, purpose)) for purpose in (monte_carlo.BEGINNING, monte_carlo.COIN))
+    beginning, tosses = (int(derived(seed, purpose)) for purpose in (Purpose.BEGINNING, Purpose.COIN))
     for i in range(4):
         stream = twins.words(seed, 3 + i)
         excess = float(law.quantile(np.array([(next(stream) >> 11) / 2**53]))[0])
@@ -179,9 +182,9 @@ def test_entries_and_coins_are_those_of_the_twin(
             rest = itertools.chain(bits, twins.samples(stream, p_phi))
             assert (drawn.tau[i], drawn.decision[i]) == twins.walk(test, excess, rest, most)
         else:
-            cut, alias, _ = monte_carlo._jump_tables(p_phi)
+            cut, alias, _ = jump_tables(p_phi)
             tables, start = (cut.tolist(), alias.tolist()), (len(bits), sum(bits))
-            expected = twins.jump_walk(test, excess, stream, tables, most, monte_carlo.JUMP_SIZES, start)
+            expected = twins.jump_walk(test, excess, stream, tables, most, JUMP_SIZES, start)
             assert (drawn.tau[i], drawn.decision[i]) == expected
 
 

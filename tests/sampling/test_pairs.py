@@ -13,7 +13,7 @@ from dpsmc_audit.mechanisms import Exponential, NoNoise
 from dpsmc_audit.runs.execution import Execution
 from dpsmc_audit.sampling.pairs import draw_excess, pair_sums, pair_times
 from dpsmc_audit.sampling.plan import Sampling
-from dpsmc_audit.sampling.runs import SEQUENCES, derived
+from dpsmc_audit.sampling.streams import Purpose, derived
 from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 from tests.support import twins
@@ -25,7 +25,7 @@ def brute_force(
 ) -> np.ndarray:
     """Sums of tau by running Algorithm 2 on every sequence with every L, sample by sample in plain Python."""
     sums = np.zeros((2, excess.size), np.int64)
-    stream = int(derived(seed, SEQUENCES))
+    stream = int(derived(seed, Purpose.SEQUENCES))
     for path in range(count):
         bits = list(itertools.islice(twins.samples(twins.words(stream, path), p_phi), cap))
         for member, bit in enumerate((1, 0)):

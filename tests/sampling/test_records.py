@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dpsmc_audit.mechanisms import NoNoise
 from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.sampling.records import Records, draw_records, records_of
-from dpsmc_audit.sampling.runs import SEQUENCES, derived
+from dpsmc_audit.sampling.streams import Purpose, derived
 from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 from tests.support import twins
@@ -72,7 +72,7 @@ def test_drawn_records_equal_brute_force(
         top,
         sampling=Sampling(seed=seed, max_steps=cap),
     )
-    stream = twins.words(int(derived(seed, SEQUENCES)), path)
+    stream = twins.words(int(derived(seed, Purpose.SEQUENCES)), path)
     bits = list(itertools.islice(twins.samples(stream, p_phi), cap))
     changed = [bit if k in forced else x for k, x in enumerate(bits, start=1)]
     assert as_lists(found) == brute_force(test, changed, lowest, top)

@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 
 from dpsmc_audit.app import cli
 from dpsmc_audit.report import figures
-from tests.support.compositions import shared_compositions
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -29,8 +28,7 @@ def runner(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
         monkeypatch.setattr(sys, "argv", ["dpsmc_audit", *arguments])
         code = 0
         try:
-            with shared_compositions(monkeypatch):
-                cli.main()
+            cli.main()
         except SystemExit as stop:
             code = stop.code if isinstance(stop.code, int) else 1
         out, err = capsys.readouterr()

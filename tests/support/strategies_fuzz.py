@@ -10,7 +10,7 @@ from random import Random
 
 from hypothesis import strategies as st
 
-__all__ = ["commands", "sweeps"]
+__all__ = ["commands", "releases", "sweeps"]
 
 ODD = (
     *("", "null", "true", "nan", "inf", "-inf", "-0", "0", "-1", "1e-300", "1e300", "9223372036854775807", "2.5"),
@@ -57,6 +57,8 @@ WORDS = {
     "backend.name": ("serial", "threads"),
     "backend.address": ("tcp://127.0.0.1:1",),
     "insecure": ("true", "false"),
+    "ledger": ("releases", ".", "nowhere/x", "/dev/null", "''"),
+    "budget": ("1", "0.001", "0", "-1", "nan", "1e300"),
     "study": ("table1", "p_phi"),
     "epsilons": ("null", "[0]", "[0.1,5]", "[1e300]", f"[{','.join(str(k / 50) for k in range(300))}]"),
     "formula": ('"x > 0"', '"always[0,1](e < 0.1)"', '"((("', '"1 > 0"', '"always[0,inf] e > 0"'),
@@ -64,7 +66,7 @@ WORDS = {
     "sequence": ("nothing.txt", "."),
     "sampler": ("math:sqrt", "nowhere:f", "numpy", ":", "os:path", "a.b.c:d"),
     "model.target": ("math:sqrt", "nowhere:f", "numpy.random:Generator.integers"),
-    "model.path": ("nothing.csv", "."),
+    "model.path": ("nothing.csv", ".", "/dev/zero", "/dev/null", "/proc/self/mem"),
     "model.column": ("ok",),
     "model.order": ("random", "file"),
     "model.step": ("0.01", "1e-300", "-1"),
@@ -97,7 +99,7 @@ LAWS = (
 STRANGE = ("unknown=1", "+new=1", "++p=0.5", "~p", "~task", "~mechanism", "p", "=1", "p==0.5", "task@x=audit", "+p=0.7",
            "+sweep=nothing", "+task=simulate", "hydra.run.dir=", "hydra.job.chdir=true", "hydra.output_subdir=.hydra",
            "hydra.verbose=true", "hydra.callbacks=null", "p_phi=${p}", "p=${p}", "alpha=${delta}", "epsilon=${task}",
-           "task=[audit]", "task=null", "entry=${pairs}", "model=null", "notion={}", "")  # fmt: skip
+           "--nope", "--cfg", "--cfg=nope", "-z", "seed=range(3,1,1)", "task=[audit]", "task=null", "entry=${pairs}", "model=null", "notion={}", "")  # fmt: skip
 
 VALUES = FLOATS | INTEGERS | WORDS
 PLAIN = (*FLOATS, *INTEGERS, "method", "relation", "engine.kernel", "epsilons")
@@ -139,6 +141,21 @@ def _sweep(rng: Random) -> list[str]:
 def commands() -> st.SearchStrategy[list[str]]:
     """Overrides of one run, a function of one number: that makes cases far more different than a tree of choices."""
     return st.integers(0, 2**32 - 1).map(lambda seed: _command(Random(seed)))
+
+
+def _release(rng: Random) -> list[str]:
+    """A release without a seed; the statement of other noise takes longer, so it is rare."""
+    chosen = [*SMALL, "task=verify", *USUAL, f"hydra.run.dir=r{rng.randrange(2)}"]
+    chosen += ["mechanism=laplace"] if rng.random() < 0.1 else []
+    for key in ("ledger", "budget", "model.path", "model.order", "max_steps", "relation", "alpha"):
+        if rng.random() < 0.35:
+            chosen.append(f"{key}={rng.choice(VALUES[key] if rng.random() < 0.85 else ODD)}")
+    return [*chosen, *(["model=recorded"] if any(word.startswith("model.") for word in chosen) else [])]
+
+
+def releases() -> st.SearchStrategy[list[str]]:
+    """Overrides of a private release."""
+    return st.integers(0, 2**32 - 1).map(lambda seed: _release(Random(seed)))
 
 
 def sweeps() -> st.SearchStrategy[list[str]]:

@@ -28,7 +28,7 @@ from dpsmc_audit.verify import release
 from dpsmc_audit.verify.boundary import VerificationError
 from dpsmc_audit.verify.entropy import Entropy, SeededEntropy, SystemEntropy
 from dpsmc_audit.verify.order import Shuffled, shuffle
-from dpsmc_audit.verify.release import verify
+from dpsmc_audit.verify.release import Samples, verify
 from dpsmc_audit.verify.run import run_once
 from tests.support.command import Run, result_in, runner
 
@@ -143,7 +143,7 @@ def test_the_order_is_drawn_by_the_operating_system(monkeypatch: pytest.MonkeyPa
         return randbelow(n)
 
     monkeypatch.setattr(secrets, "randbelow", noted)
-    monkeypatch.setattr(release, "sealed", lambda run: run())  # in this process
+    monkeypatch.setattr(release, "sealed", lambda run, allowed: run())  # in this process
     (tmp_path / "o.csv").write_text(SORTED)
     assert run("task=verify", *HALF, "mechanism=none", "model=recorded", "model.path=o.csv")[0] == 0
     assert asked == [2, 2**64, *range(3000, 3000 - BATCH, -1)]
@@ -273,19 +273,19 @@ def test_a_recorded_source_is_put_into_random_order_unless_told_otherwise() -> N
     test, source = Sprt(0.5, 0.1, 0.01), Given((True,) * 300 + (False,) * 2700)
     law = Exponential.private(test, 0.5)
     assert verify(test, law, source, epsilon=0.5)["decision"] == "H_alt"  # but for 1e-11, as above
-    assert verify(test, law, source, epsilon=0.5, order="file")["decision"] == "H_null"
-    assert verify(test, law, lambda: source, epsilon=0.5, order="random")["decision"] == "H_alt"
+    assert verify(test, law, Samples.of(source, "file"), epsilon=0.5)["decision"] == "H_null"
+    assert verify(test, law, Samples(lambda: source, "random"), epsilon=0.5)["decision"] == "H_alt"
     assert "samples" not in verify(test, law, Bernoulli(0.9), epsilon=0.5)["privacy"]
 
 
 def test_what_has_no_order_or_an_unknown_one_is_refused() -> None:
     test, source = Sprt(0.5, 0.1, 0.01), Given((True,) * 300)
     with pytest.raises(VerificationError, match="recorded samples need an order, random or file"):
-        verify(test, NoNoise(), lambda: source, epsilon=0.5)
+        verify(test, NoNoise(), Samples(lambda: source), epsilon=0.5)
     with pytest.raises(VerificationError, match="an order is for recorded samples"):
-        verify(test, NoNoise(), Bernoulli(0.9), epsilon=0.5, order="random")
+        verify(test, NoNoise(), Samples.of(Bernoulli(0.9), "random"), epsilon=0.5)
     with pytest.raises(ParameterError, match="order must be one of random, file, got sorted"):
-        verify(test, NoNoise(), source, epsilon=0.5, order="sorted")
+        verify(test, NoNoise(), Samples.of(source, "sorted"), epsilon=0.5)
 
 
 def test_the_law_of_a_run_on_a_small_file_is_that_of_all_its_orders() -> None:

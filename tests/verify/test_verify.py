@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import resource
 import secrets
 import shutil
 import signal
@@ -20,6 +21,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -35,19 +37,23 @@ from dpsmc_audit.exact.calibration import private
 from dpsmc_audit.exact.laws import exact_law
 from dpsmc_audit.mechanisms import Exponential, Laplace, Law, Mechanism, NoNoise, Truncated
 from dpsmc_audit.models.keys import ModelKeys, source_of
+from dpsmc_audit.models.recorded import Recorded
 from dpsmc_audit.models.sources import BATCH, Batch, Bernoulli, SourceError
 from dpsmc_audit.observers.audit import audit
 from dpsmc_audit.observers.informed.law import given_sequence
 from dpsmc_audit.observers.marginal.law import marginal_law
 from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
+from dpsmc_audit.stl import parse
 from dpsmc_audit.verify import noise, release, statement
 from dpsmc_audit.verify import run as once
-from dpsmc_audit.verify.boundary import KEPT_BACK, VerificationError, sealed
+from dpsmc_audit.verify.boundary import KEPT_BACK, Allowed, VerificationError, sealed
 from dpsmc_audit.verify.constant_data import constant_data_deltas
 from dpsmc_audit.verify.entropy import SeededEntropy, SystemEntropy
-from dpsmc_audit.verify.noise import Grid, bernoulli_exp, discrete_laplace, draw_excess, geometric
+from dpsmc_audit.verify.noise import Grid, coin, draw_excess, geometric, two_sided
 from dpsmc_audit.verify.order import ordered
+from dpsmc_audit.verify.places import is_public
+from dpsmc_audit.verify.release import Samples
 from dpsmc_audit.verify.run import Outcome, run_once
 from dpsmc_audit.verify.statement import expected_cost, privacy_statement, probabilities
 from tests.runs.test_faults import start, wait_for
@@ -75,25 +81,118 @@ def goodness(draws: list[int], pmf: dict[int, float]) -> float:
     return float(chi2.sf(sum((seen - due) ** 2 / due for seen, due in cells), len(cells) - 1))
 
 
+@pytest.mark.parametrize("width", [1, 256], ids=["digit by digit", ""])
 @pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(5, 2), Fraction(7)])
-def test_samplers_follow_their_laws(scale: Fraction) -> None:
+def test_samplers_follow_their_laws(monkeypatch: pytest.MonkeyPatch, scale: Fraction, width: int) -> None:
+    """Also where one random bit seldom decides a coin, so that more are drawn."""
+    monkeypatch.setattr(noise, "WIDTH", width)
     entropy, q = SeededEntropy(11), math.exp(-1 / scale)
-    one = [geometric(scale, entropy) for _ in range(4000)]
+    one = [geometric(scale, entropy) for _ in range(1000)]
     assert goodness(one, {x: (1 - q) * q**x for x in range(4)}) > 1e-6
-    two = [discrete_laplace(scale, entropy) for _ in range(4000)]
+    two = [two_sided(scale, None, entropy) for _ in range(1000)]
     assert goodness(two, {x: (1 - q) / (1 + q) * q ** abs(x) for x in range(-3, 4)}) > 1e-6
+    for lowest in (0, -1, -3):
+        drawn = [two_sided(scale, lowest, entropy) for _ in range(1000)]
+        mass = {x: q ** abs(x) for x in range(lowest, 60)}
+        assert goodness(drawn, {x: mass[x] / sum(mass.values()) for x in range(lowest, 4)}) > 1e-6
 
 
 @pytest.mark.parametrize("exponent", [Fraction(0), Fraction(1, 5), Fraction(1), Fraction(17, 5)])
 def test_a_coin_with_an_exponential_probability(exponent: Fraction) -> None:
     entropy, p = SeededEntropy(12), math.exp(-exponent)
-    heads = sum(bernoulli_exp(exponent, entropy) for _ in range(5000))
+    heads = sum(coin(lambda context: noise._exp(exponent, context.prec), entropy) for _ in range(5000))
     assert abs(heads - 5000 * p) <= 5 * (5000 * p * (1 - p)) ** 0.5
+
+
+def test_a_coin_that_is_close_asks_for_more_digits() -> None:
+    """p = 1/2: the first draw is the middle one and decides nothing; the next one does."""
+
+    class Given:
+        def __init__(self, *values: int) -> None:
+            self.values = list(values)
+
+        def below(self, n: int) -> int:
+            return self.values.pop(0)
+
+    for last, heads in ((0, True), (2**noise.WIDTH - 1, False)):
+        given_values = Given(2 ** (noise.WIDTH - 1) - 1 + (not heads), last)
+        assert coin(lambda context: context.divide(Decimal(1), Decimal(2)), given_values) == heads
+        assert not given_values.values
+
+
+class Counted:
+    """Entropy that notes what it is asked for."""
+
+    def __init__(self, seed: int) -> None:
+        self.known, self.asked = SeededEntropy(seed), list[int]()
+
+    def below(self, n: int) -> int:
+        self.asked.append(n)
+        return self.known.below(n)
+
+
+LARGE_AND_SMALL = [
+    Exponential.private(TEST, 0.3),
+    Laplace(1.0, 2.0),
+    Truncated(1.0, 2.0, -2.0),
+    Truncated(-4.0, 2.0, -2.0),
+]
+
+
+@pytest.mark.parametrize("mechanism", LARGE_AND_SMALL, ids=lambda law: law.name)
+def test_the_work_of_a_draw_does_not_depend_on_what_is_drawn(mechanism: Mechanism) -> None:
+    asked, sizes = [], []
+    for seed in range(60):
+        entropy = Counted(seed)
+        sizes.append(abs(draw_excess(TEST, mechanism, Grid.of(TEST), entropy)))
+        asked.append(entropy.asked)
+    assert max(sizes) > 10 * min(sizes)
+    assert all(each == asked[0] for each in asked)
+
+
+@pytest.mark.parametrize("spent", [0.0, 0.03])
+def test_what_others_draw_takes_a_fixed_time(monkeypatch: pytest.MonkeyPatch, spent: float) -> None:
+    """By a clock of our own: OpenDP and scipy draw for a time that may tell L, and the rest is waited out."""
+    now = [0.0]
+    laws: list[tuple[Mechanism, bool]] = [(Exponential.private(TEST, 0.3), True), (Law.of("gamma", a=2.0), False)]
+
+    def passes(seconds: float, drawn: int = 7) -> int:
+        now[0] += seconds
+        return drawn
+
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "sleep", passes)
+    monkeypatch.setattr(noise, "_opendp_laplace", lambda scale: lambda: passes(spent))
+    monkeypatch.setattr(Law, "quantile", lambda law, u: float(passes(spent)))
+    for law, opendp in laws:
+        now[0] = 0.0
+        draw_excess(TEST, law, Grid.of(TEST), SeededEntropy(1), opendp=opendp)
+        assert now[0] == noise.FIXED_TIME
+
+
+def unreadable(number: int) -> Batch:
+    raise SourceError(f"line {number}")
+
+
+def test_a_coin_instead_of_a_walk_reads_its_samples_too() -> None:
+    """L so small that a coin decides. Whether the samples are read, and can be, must not tell that."""
+
+    class Unreadable:
+        name, repeatable = "unreadable", False
+
+        def batches(self, seed: int) -> Iterator[Batch]:
+            return map(unreadable, range(3))
+
+    with pytest.raises(SourceError):
+        run_once(TEST, Laplace(-1e9, 1.0), Unreadable(), 10**6, SeededEntropy(1))  # type: ignore[arg-type]
+    found = run_once(TEST, Laplace(-1e9, 1.0), Bernoulli(1.0), 10**6, SeededEntropy(1))
+    assert found.tau == 1
 
 
 def test_opendp_draws_the_same_law() -> None:
     scale, q = Fraction(5, 2), math.exp(-0.4)
-    draws = [noise._opendp_laplace(scale) for _ in range(1500)]
+    draw = noise._opendp_laplace(scale)
+    draws = [draw() for _ in range(1500)]
     assert goodness(draws, {x: (1 - q) / (1 + q) * q ** abs(x) for x in range(-3, 4)}) > 1e-6
 
 
@@ -146,7 +245,8 @@ MECHANISMS: list[Mechanism] = [
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda law: law.name)
-def test_a_release_follows_the_exact_law(mechanism: Mechanism) -> None:
+def test_a_release_follows_the_exact_law(monkeypatch: pytest.MonkeyPatch, mechanism: Mechanism) -> None:
+    monkeypatch.setattr(noise, "FIXED_TIME", 0.0)
     entropy, source = SeededEntropy(5), Bernoulli(0.8)
     found = [run_once(TEST, mechanism, source, 10**6, entropy) for _ in range(1500)]
     tau = np.array([outcome.tau for outcome in found])
@@ -392,9 +492,9 @@ def failing(place: str) -> Outcome:
 
 def test_no_chain_leads_back_inside() -> None:
     with pytest.raises(VerificationError) as caught:
-        sealed(partial(failing, "line 3"))
+        sealed(partial(failing, "a.csv, line 3: not CSV"), Allowed(names=("a.csv",), recorded=True))
     assert (caught.value.__context__, caught.value.__cause__) == (None, None)
-    assert f"{caught.value}" == "line 3"
+    assert f"{caught.value}" == "a.csv, line 3: not CSV"
 
 
 def ends_at_once() -> Outcome:
@@ -407,9 +507,9 @@ def crashes() -> Outcome:
     return Outcome(1, "H_null")
 
 
-def answers_itself() -> Outcome:
-    """The model finds the pipe; what is no outcome is a failure."""
-    os.write(int(sys.argv[2]), b'{"tau": "17 ones", "decision": "H_null"}\n')
+def answers(text: str) -> Outcome:
+    """The model finds the pipe and writes to it before the package does."""
+    os.write(int(sys.argv[2]), text.encode() + b"\n")
     return Outcome(1, "H_null")
 
 
@@ -417,17 +517,134 @@ def speaks_instead() -> Outcome:
     raise SourceError("17\nones")
 
 
-@pytest.mark.parametrize("run", [ends_at_once, crashes, answers_itself, speaks_instead], ids=lambda run: run.__name__)
+def names_samples() -> Outcome:
+    raise SourceError("226 of 256")
+
+
+def leaves_the_pipe_open() -> Outcome:
+    """A grandchild in a session of its own holds the pipe, and the child ends without an answer."""
+    if os.fork() == 0:
+        os.setsid()
+        time.sleep(600)
+    os._exit(0)
+
+
+NO_ANSWERS = (
+    '{"tau": "17 ones", "decision": "H_null"}',
+    '{"tau": 17, "decision": "17 ones"}',
+    '{"tau": true, "decision": "H_null"}',
+    '{"tau": 17.0, "decision": "H_null"}',
+    '{"tau": -17, "decision": "H_null"}',
+    '{"tau": 1%s, "decision": "H_null"}' % ("0" * 13),
+    '{"tau": 17, "decision": "H_null", "ones": 226}',
+    '{"place": "226 of 256"}',
+    '{"place": "own:draw, line 226: not CSV"}',
+    '{"place": "model.target=own:draw failed: 226"}',
+    "[" * 900,
+    "x" * 5000,
+)
+FAILURES = [ends_at_once, crashes, speaks_instead, names_samples, leaves_the_pipe_open]
+
+
+@pytest.mark.parametrize("run", FAILURES, ids=lambda run: run.__name__)
 def test_a_child_without_an_answer_is_a_failure(run: Callable[[], Outcome]) -> None:
     with pytest.raises(VerificationError) as caught:
-        sealed(run)
+        sealed(run, Allowed(names=("own:draw",)))
     assert f"{caught.value}" == KEPT_BACK
 
 
+@pytest.mark.parametrize("text", NO_ANSWERS, ids=lambda text: text[:40])
+def test_what_is_no_outcome_is_a_failure(text: str) -> None:
+    with pytest.raises(VerificationError) as caught:
+        Allowed(max_steps=10**12, names=("own:draw",)).outcome(text.encode())
+    assert f"{caught.value}" == KEPT_BACK
+
+
+def test_an_answer_of_the_model_itself_is_no_more_than_an_answer() -> None:
+    """Code that draws the samples can choose tau and the decision anyway."""
+    assert sealed(partial(answers, '{"tau": 17, "decision": "H_alt"}')) == Outcome(17, "H_alt")
+    with pytest.raises(VerificationError):
+        sealed(partial(answers, NO_ANSWERS[-1]))
+
+
+def limit_of_dumps() -> Outcome:
+    return Outcome(max(resource.getrlimit(resource.RLIMIT_CORE)), "H_null")
+
+
+def test_the_child_dumps_no_core() -> None:
+    """A limit of 0 would still hand the dump to a program, where the system collects them; 1 does not."""
+    assert sealed(limit_of_dumps).tau <= 1
+
+
+def patched() -> Outcome:
+    """Every module that could write the answer or end the child is the model's."""
+    import json
+
+    changed: dict[str, Any] = {"dumps": lambda *_: '{"tau": 1, "decision": "226 of 256"}'}
+    for module, name in ((json, "dumps"), (sys, "exit"), (os, "_exit"), (os, "kill"), (signal, "signal")):
+        setattr(module, name, changed.get(name, lambda *_: None))
+    threading.Thread(target=time.sleep, args=(600,)).start()
+    return Outcome(17, "H_alt")
+
+
+def test_patched_modules_change_no_more_than_the_answer() -> None:
+    with pytest.raises(VerificationError) as caught:
+        sealed(patched)
+    assert f"{caught.value}" == KEPT_BACK
+
+
+BROKEN = (
+    ("", None, ""),
+    ("1\n2\n", None, ""),
+    ("1,2\n", None, ""),
+    ("a,b\n1,0\n", "ok", ""),
+    ("ok,ok\n1,0\n", "ok", ""),
+    ("ok,b\n1\n", "ok", ""),
+    ('ok\n"1" 2\n', "ok", ""),
+    ("trace,time,x\n1,0,1\n1,0.1,one\n", None, "x > 0"),
+    ("trace,time,x\n1,0,1\n1,0.1,nan\n", None, "x > 0"),
+    ("trace,time,x\n1,0,1\n1,0,1\n", None, "x > 0"),
+    ("trace,time,x\n1,0,1\n1,0.1,1\n1,0.3,1\n", None, "x > 0"),
+    ("trace,time,x\n1,0,1\n1,0.1,1\n", None, "always[0,9] x > 0"),
+    ("trace,time,y\n1,0,1\n1,0.1,1\n", None, "x > 0"),
+    ("trace,time,x\n1,0,1e308\n1,0.1,-1e308\n", None, "x * x - x * x > 0"),
+)
+"""Files that cannot be read; the column, and the formula."""
+
+
+@pytest.mark.parametrize(("text", "column", "formula"), BROKEN, ids=range(len(BROKEN)))
+@pytest.mark.parametrize("step", [None, 0.1])
+def test_the_place_of_an_error_in_a_file_is_shown(
+    tmp_path: Path, text: str, column: str | None, formula: str, step: float | None
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+
+    def read() -> list[Batch]:
+        given = parse(formula) if formula else None
+        return [*Recorded(f"{path}", column, given, step if formula else None).batches(0)]
+
+    with np.errstate(all="ignore"), pytest.raises(SourceError) as caught:
+        read()
+    names = (*Samples.of(Bernoulli(0.5)).names, f"{path}", "ok", "x")
+    assert is_public(caught.value.place, names, recorded=True), caught.value.place
+    assert not is_public(caught.value.place, names, recorded=False)
+    assert not is_public(caught.value.place.replace("a.csv", "b.csv"), names, recorded=True)
+
+
+WRITER = "import sys, time\nwhile True:\n    open(sys.argv[1], 'a').write('x'); time.sleep(0.01)\n"
+"""Writes to the file again and again."""
+
+
 def lingers(path: str) -> Outcome:
-    """A thread that is no daemon, and a grandchild; both would write to the file again and again."""
-    script = "import sys, time\nwhile True:\n    open(sys.argv[1], 'a').write('x'); time.sleep(0.01)\n"
-    subprocess.Popen([sys.executable, "-c", script, path])
+    """A thread that is no daemon, a grandchild, one in a session of its own, and one without a parent."""
+    subprocess.Popen([sys.executable, "-c", WRITER, f"{path}.child"])
+    subprocess.Popen([sys.executable, "-c", WRITER, f"{path}.session"], start_new_session=True)
+    if os.fork() == 0:  # its child loses its parent, and is in a session of its own
+        os.setsid()
+        if os.fork() == 0:
+            os.execv(sys.executable, [sys.executable, "-c", WRITER, f"{path}.orphan"])
+        os._exit(0)
 
     def write() -> None:
         while True:
@@ -435,14 +652,15 @@ def lingers(path: str) -> Outcome:
             time.sleep(0.01)
 
     threading.Thread(target=write).start()
-    while not (Path(path).exists() and Path(f"{path}.thread").exists()):
+    while not all(Path(f"{path}.{name}").exists() for name in ("child", "session", "orphan", "thread")):
         time.sleep(0.01)
     return Outcome(17, "H_alt")
 
 
 def test_threads_and_children_end_with_the_answer(tmp_path: Path) -> None:
-    assert sealed(partial(lingers, f"{tmp_path / 'grandchild'}")) == Outcome(17, "H_alt")
-    files = [tmp_path / "grandchild", tmp_path / "grandchild.thread"]
+    assert sealed(partial(lingers, f"{tmp_path / 'left'}")) == Outcome(17, "H_alt")
+    files = [*tmp_path.iterdir()]
+    assert len(files) == 4
     sizes = [(path.stat().st_size, path.stat().st_mtime_ns) for path in files]
     time.sleep(0.3)  # thirty times what they wait between two writes
     assert [(path.stat().st_size, path.stat().st_mtime_ns) for path in files] == sizes

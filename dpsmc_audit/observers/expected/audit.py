@@ -14,24 +14,19 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsmc_audit.errors import require
 from dpsmc_audit.evidence.judging import OneEvent, rejudged
 from dpsmc_audit.evidence.profiles import Leakage, best_tail, privacy_profile, total_variation
 from dpsmc_audit.evidence.verdict import Finding, Verdict
 from dpsmc_audit.evidence.witness import Ranges
+from dpsmc_audit.numerics.arrays import FloatArray
 from dpsmc_audit.observers.base import Claim, PairAudit, Resolution
-from dpsmc_audit.observers.expected.law import (
-    ExpectedLaw,
-    SupportGap,
-    bins_between,
-    expected_law,
-    forced_moments,
-    output_sensitivity,
-)
+from dpsmc_audit.observers.expected.averages import forced_moments, output_sensitivity
+from dpsmc_audit.observers.expected.law import ExpectedLaw, SupportGap, bins_between, expected_law
 from dpsmc_audit.observers.expected.picture import BATCH, Picture, bytes_needed, outside_by_chance
 from dpsmc_audit.observers.expected.proven import ProvenAverages
+from dpsmc_audit.observers.expected.sentence import ExpectedWords
 from dpsmc_audit.observers.expected.verdicts import (
     Histogram,
     average_range,
@@ -39,15 +34,13 @@ from dpsmc_audit.observers.expected.verdicts import (
     exact_verdict,
     support_gap_evidence,
 )
-from dpsmc_audit.observers.words import ExpectedWords, Words
+from dpsmc_audit.observers.sentence import Words
 from dpsmc_audit.runs.memory import require_room
 from dpsmc_audit.sampling.pairs import draw_excess, pair_sums
 from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.setting import Adjacent, Setting
 
 __all__ = ["Expected", "ExpectedAudit", "auto_bin_width", "expected_leakage"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -56,6 +49,10 @@ class ExpectedAudit(PairAudit):
 
     Parameters
     ----------
+    histogram : Histogram
+        Bins of averages.
+    exact : Finding
+        What the exact laws say.
     given_pairs : Finding, optional
         The finding on the averages over the drawn pairs of sequences, instead of all sequences.
     gap : SupportGap

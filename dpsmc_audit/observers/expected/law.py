@@ -8,34 +8,24 @@ laws compared are those of ``g_x(L) = E[tau | L, x_n = x]``; g_x does not fall w
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsmc_audit.errors import require
-from dpsmc_audit.exact.fixed import Exact, Steps, cells_needed, exit_law, walk_until_forced
-from dpsmc_audit.exact.overshoot import BUDGET, overshoots
+from dpsmc_audit.exact.fixed import Exact, Steps, cells_needed
+from dpsmc_audit.exact.overshoot import BUDGET
 from dpsmc_audit.mechanisms import Laplace, Mechanism
-from dpsmc_audit.observers.expected.edges import (
-    Tails,
-    by_bisection,
-    by_ladder,
-    by_line,
-    mean_of,
-    tails_between,
-    tails_of_atoms,
-)
+from dpsmc_audit.numerics.arrays import BoolArray, FloatArray
+from dpsmc_audit.observers.expected.averages import average_at, forced_moments, lowest_excess, start_of
+from dpsmc_audit.observers.expected.bisection import by_bisection
+from dpsmc_audit.observers.expected.edges import Tails, by_line, tails_between, tails_of_atoms
+from dpsmc_audit.observers.expected.first_entry import by_ladder
 from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 
-__all__ = ["ExpectedLaw", "SupportGap", "bins_between", "expected_law", "forced_moments", "output_sensitivity"]
+__all__ = ["ExpectedLaw", "SupportGap", "bins_between", "expected_law"]
 
-FloatArray = NDArray[np.float64]
-
-_CHEAP = 3e6
-"""Cells that the law for one L may cost where hundreds of L are asked for."""
 
 _LISTED = 1e9
 """Cells that the laws for a list of L may cost together."""
@@ -49,11 +39,22 @@ MOST_BINS = 50_000
 
 @dataclass(frozen=True)
 class SupportGap:
-    """Averages that one member reaches and the other never: from `start` to `end`, with this probability.
+    """Averages that one member reaches and the other never.
 
-    `integer`, where there is one, is the largest with ``start < integer <= end``: the average of one member falls below
-    it with probability `below` (less its numerical error; with that, `below_at_most`), that of the other never. The
-    definition's events are sets of integers, so this is one of them whatever the width of the bins.
+    The definition's events are sets of integers, so `integer` makes one of them whatever the width of the bins.
+
+    Parameters
+    ----------
+    start, end : float
+        Where the averages lie.
+    mass : float
+        Their probability.
+    integer : int, optional
+        The largest with ``start < integer <= end``: the average of one member falls below it, that of the other never.
+    below : float
+        The probability of that, less its numerical error.
+    below_at_most : float
+        The probability of that, with its numerical error.
     """
 
     start: float
@@ -66,14 +67,30 @@ class SupportGap:
 
 @dataclass(frozen=True, eq=False)
 class ExpectedLaw:
-    """Laws of ``g_x(L)`` at the edges of bins: of `one`, ``P(g_1(L) >= edges[i])``, of `zero` for x_n = 0.
+    """Laws of ``g_x(L)`` at the edges of bins.
 
     Each tail is enclosed. The ends are bounds, but for the `grid`, where they are an estimate. An average that comes
     within its numerical error of an edge may be on it or below: `tail_1` and `tail_0` count it as on the edge, the ends
     allow for both.
 
-    `start_1`, `start_0` are g_x at the smallest L. `shifted` tells in which bins the L of the two members are the same
-    but for a shift by `step`, exactly; `scale` is that of two-sided exponential noise (0 for other laws).
+    Parameters
+    ----------
+    edges : ndarray
+        Where bins begin.
+    one, zero : Tails
+        ``P(g_x(L) >= edges[i])`` for x_n = 1 and for x_n = 0.
+    start_1, start_0 : Exact
+        g_x at the smallest L.
+    gap : SupportGap
+        Averages that one member alone reaches.
+    method : str
+        How the tails were computed.
+    shifted : ndarray
+        In which bins the L of the two members are the same but for a shift by `step`, exactly.
+    step : float
+        That shift.
+    scale : float
+        Of two-sided exponential noise; 0 for other laws.
     """
 
     edges: FloatArray
@@ -83,7 +100,7 @@ class ExpectedLaw:
     start_0: Exact
     gap: SupportGap
     method: str
-    shifted: NDArray[np.bool_]
+    shifted: BoolArray
     step: float
     scale: float
 
@@ -112,7 +129,7 @@ class ExpectedLaw:
         """Return the probabilities of the bins with the ends between which they surely are."""
         return self.one.bins(), self.zero.bins()
 
-    def hidden(self, epsilon: float) -> NDArray[np.bool_]:
+    def hidden(self, epsilon: float) -> BoolArray:
         """Find the bins that keep to epsilon whatever the rounding.
 
         They are those of two-sided noise of scale ``step / epsilon`` or more, where one law is the other shifted.
@@ -136,13 +153,6 @@ class ExpectedLaw:
         one, zero = self.enclosed()
         return _log_quotient(one.low, zero.high, -math.inf), _log_quotient(one.high, zero.low, math.inf)
 
-    def log_ratio_error(self) -> FloatArray:
-        """Compute the numerical error of ``ln(P_1 / P_0)`` in each bin."""
-        low, high = self.log_ratio_ends()
-        middle = _log_quotient(*self.probabilities(), 0.0)
-        known = np.isfinite(middle)
-        return np.where(known, np.maximum(high - np.where(known, middle, 0.0), np.where(known, middle, 0.0) - low), 0.0)
-
 
 def _log_quotient(p: FloatArray, q: FloatArray, unknown: float) -> FloatArray:
     """Compute ``ln(p / q)``: infinite where one of them is 0, `unknown` where both are."""
@@ -164,43 +174,6 @@ def bins_between(tail: FloatArray) -> FloatArray:
         The probability between each edge and the next one. The last bin is open.
     """
     return np.maximum(-np.diff(np.append(tail, 0.0)), 0.0)
-
-
-def forced_moments(test: Sprt, p_phi: float, excess: float, forced: Mapping[int, int]) -> tuple[float, float]:
-    """Compute E[tau | L] and P(H_null | L) with forced entries.
-
-    If the exact law is expensive, Wald's identities give the part after the last forced entry.
-
-    Parameters
-    ----------
-    test : Sprt
-        The test.
-    p_phi : float
-        The probability that a sample holds.
-    excess : float
-        L.
-    forced : mapping
-        The value of each forced sample, counted from 1.
-
-    Returns
-    -------
-    tuple of float
-        E[tau | L] and P(H_null | L).
-    """
-    walk, b_up, b_low = Steps.of(test, p_phi), test.b_up + excess, test.b_low + excess
-    if cells_needed(walk, b_up, b_low) <= _CHEAP:
-        law = exit_law(test, p_phi, excess, forced)
-        return law.mean, law.null_probability
-    last = max(forced)
-    begun = walk_until_forced(walk, b_up, b_low, forced)
-    smooth = overshoots(test, p_phi)
-    mean, null = begun.law.mean + begun.law.alive * last, begun.law.null_probability
-    for position, mass in zip(begun.positions.tolist(), begun.cells.tolist(), strict=True):
-        ahead, behind = b_up - position, b_low + position
-        rare = smooth.rare(ahead, behind)
-        mean += mass * smooth.mean(ahead, behind)
-        null += mass * (rare if smooth.turned else 1.0 - rare)
-    return mean, null
 
 
 def expected_law(pair: Adjacent, bin_width: int, upto: float = 1e-9) -> ExpectedLaw:
@@ -234,7 +207,7 @@ def expected_law(pair: Adjacent, bin_width: int, upto: float = 1e-9) -> Expected
     setting, entries = pair.setting, pair.entries
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     _require_early(setting, entries[-1])
-    start_1, start_0 = (_start(setting, entries, bit) for bit in (1, 0))
+    start_1, start_0 = (start_of(setting, entries, bit) for bit in (1, 0))
     far = max(float(mechanism.quantile(1.0 - upto)), test.no_room + test.step_sum)
     longest = max(forced_moments(test, p_phi, far, dict.fromkeys(entries, bit))[0] for bit in (1, 0))
     count = math.ceil(longest / bin_width) + 1
@@ -261,14 +234,14 @@ def expected_law(pair: Adjacent, bin_width: int, upto: float = 1e-9) -> Expected
 
 def _tails(
     setting: Setting, entries: tuple[int, ...], points: FloatArray, far: float
-) -> tuple[Tails, Tails, NDArray[np.bool_], str]:
+) -> tuple[Tails, Tails, BoolArray, str]:
     """Compute ``P(g_x(L) >= points)`` of both members, the points they reach at the same barrier, and the method."""
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
-    nowhere, lowest = np.zeros(points.size, np.bool_), _lowest(test, mechanism)
+    nowhere, lowest = np.zeros(points.size, np.bool_), lowest_excess(test, mechanism)
     if mechanism.atoms is not None:
         values = [excess for excess, _ in mechanism.atoms]
         if sum(_cells(test, p_phi, excess) for excess in values) <= _LISTED:
-            averages = ([_at(test, p_phi, entries, bit, excess) for excess in values] for bit in (1, 0))
+            averages = ([average_at(test, p_phi, entries, bit, excess) for excess in values] for bit in (1, 0))
             one, zero = (tails_of_atoms(mechanism.atoms, found, points) for found in averages)
             return one, zero, nowhere, "list"
     same, method = nowhere, "line"
@@ -283,7 +256,7 @@ def _tails(
         one, zero = (tails_between(test, mechanism, points, found) for found in reached)
         return one, zero, same, method
     guessed, error = _by_grid(setting, entries, points, far)
-    starts = (_start(setting, entries, bit) for bit in (1, 0))
+    starts = (start_of(setting, entries, bit) for bit in (1, 0))
     one, zero = (_estimated(mechanism, x, error, points, start) for x, start in zip(guessed, starts, strict=True))
     return one, zero, nowhere, "grid"
 
@@ -306,17 +279,12 @@ def _cells(test: Sprt, p_phi: float, excess: float) -> float:
 def _require_early(setting: Setting, last: int) -> None:
     """Refuse a late entry without drift: walks would have to be followed up to it for hundreds of L."""
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
-    walk, excess = Steps.of(test, p_phi), max(_lowest(test, mechanism), float(mechanism.quantile(1.0 - 1e-3)))
+    walk, excess = Steps.of(test, p_phi), max(lowest_excess(test, mechanism), float(mechanism.quantile(1.0 - 1e-3)))
     b_up, b_low = test.b_up + excess, test.b_low + excess
     width = min(b_up + b_low, 16.0 * math.sqrt(walk.variance * last)) / test.step_sum + 1.0
     cells = 2.0 * _GRID * min(last * width, 2.0 * cells_needed(walk, b_up, b_low))
     message = f"entry {last} is late: the exact law at p_phi={p_phi:g} would visit {cells:.0e} cells, more than"
     require(cells <= _FOLLOWED, f"{message} {_FOLLOWED:.0e}; choose an earlier one, or p_phi further from p")
-
-
-def _lowest(test: Sprt, mechanism: Mechanism) -> float:
-    """Return the smallest L that leaves room between the bounds. It is slightly above where a coin decides."""
-    return max(float(mechanism.quantile(0.0)), test.least_room)
 
 
 def _beyond(test: Sprt, p_phi: float, entries: tuple[int, ...], far: float, edge: float) -> float:
@@ -328,27 +296,6 @@ def _beyond(test: Sprt, p_phi: float, entries: tuple[int, ...], far: float, edge
     return far
 
 
-def _start(setting: Setting, entries: tuple[int, ...], bit: int) -> Exact:
-    """Compute g_x at the smallest L."""
-    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
-    return _at(test, p_phi, entries, bit, float(mechanism.quantile(0.0)))
-
-
-def _at(test: Sprt, p_phi: float, entries: tuple[int, ...], bit: int, excess: float) -> Exact:
-    """Compute g_x at an L: 1 where a coin decides, a whole number where samples are certain."""
-    if excess <= test.no_room:
-        return Exact(1.0, 0.0, "coin")
-    walk = Steps.of(test, p_phi)
-    if cells_needed(walk, test.b_up + excess, test.b_low + excess) <= BUDGET:
-        law = exit_law(test, p_phi, excess, dict.fromkeys(entries, bit))
-        return Exact(*mean_of(law), "fixed bounds")
-    mean = forced_moments(test, p_phi, excess, dict.fromkeys(entries, bit))[0]
-    scale = overshoots(test, p_phi, 0.6).mean(test.b_up, test.b_low) - overshoots(test, p_phi).mean(
-        test.b_up, test.b_low
-    )
-    return Exact(mean, 3.0 * abs(scale) + 1e-9 * mean, "overshoots")
-
-
 def _by_grid(
     setting: Setting, entries: tuple[int, ...], edges: FloatArray, far: float
 ) -> tuple[tuple[FloatArray, FloatArray], float]:
@@ -358,7 +305,7 @@ def _by_grid(
     estimate, as the curve is a staircase between them.
     """
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
-    lowest = _lowest(test, mechanism)
+    lowest = lowest_excess(test, mechanism)
     bulk = max(lowest, float(mechanism.quantile(1.0 - 1e-3)))
     grid = np.unique(np.concatenate([np.linspace(lowest, bulk, 401), np.linspace(bulk, far, 61)]))
     reached, error = [], 0.0
@@ -376,26 +323,3 @@ def _ratio(mechanism: Mechanism, excess: FloatArray, off: FloatArray) -> FloatAr
     """Compute by what factor the survival function changes where L is off by this much."""
     above = np.maximum(mechanism.survival(excess + off), 1e-300)
     return np.maximum(mechanism.survival(excess), 1e-300) / above
-
-
-def output_sensitivity(pair: Adjacent) -> float:
-    """Compute ``|E[o | L, x_n = 1] - E[o | L, x_n = 0]|``, the largest over a grid of L that starts at the smallest.
-
-    Parameters
-    ----------
-    pair : Adjacent
-        The setting and the entries.
-
-    Returns
-    -------
-    float
-        The largest difference on the grid.
-    """
-    setting, entries = pair.setting, pair.entries
-    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
-    shares = np.linspace(0.0, 0.95, 11)
-    largest = 0.0
-    for excess in np.unique(np.maximum(mechanism.quantile(shares), _lowest(test, mechanism))):
-        one, zero = (forced_moments(test, p_phi, float(excess), dict.fromkeys(entries, bit))[1] for bit in (1, 0))
-        largest = max(largest, abs(one - zero))
-    return largest

@@ -11,23 +11,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsmc_audit.evidence.bounds import FEWEST, PARTS, Parts, bounded_verdict, part_of
 from dpsmc_audit.evidence.events import Counted, joined, outcome_code
 from dpsmc_audit.evidence.verdict import Finding
 from dpsmc_audit.evidence.witness import Ranges
+from dpsmc_audit.numerics.arrays import FloatArray
 from dpsmc_audit.observers.expected.law import ExpectedLaw
 from dpsmc_audit.observers.expected.verdicts import Histogram, log_ratio
 from dpsmc_audit.sampling.pairs import GROUPS, PairSums
+from dpsmc_audit.sampling.streams import Shuffle
 
 if TYPE_CHECKING:
     from dpsmc_audit.runs.checkpoints import Saved
 
 __all__ = ["BATCH", "Picture", "bytes_needed", "outside_by_chance"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 BATCH = 65_536
 """Draws of L in a batch."""
@@ -66,6 +65,13 @@ class Picture:
 
     A replicate draws both the groups of pairs and the draws of L anew (these within their batch), so that its
     percentiles reflect the finite number of both. Bins are [0, width), [width, 2 width), ...
+
+    Parameters
+    ----------
+    width : int
+        Of the bins.
+    seed : int
+        Of the bootstrap.
     """
 
     def __init__(self, width: int, seed: int) -> None:
@@ -101,12 +107,13 @@ class Picture:
         self.counts = np.pad(self.counts, ((0, 0), (0, more)))
         self.replicates = np.pad(self.replicates, ((0, 0), (0, 0), (0, more)))
 
-    def _rng(self, purpose: int) -> np.random.Generator:
+    def _rng(self, purpose: Shuffle) -> np.random.Generator:
         return np.random.default_rng([self.seed, purpose, *([self.batches] if self.batches else [])])
 
     def _replicate(self, sums: PairSums, first: int) -> None:
         groups, draws, bins = sums.sizes.size, sums.excess.size, self.counts.shape[1]
-        rng, shares = self._rng(3), (np.full(groups, 1.0 / groups), np.full(draws, 1.0 / draws))
+        rng, shares = self._rng(Shuffle.BOOTSTRAP), (np.full(groups, 1.0 / groups), np.full(draws, 1.0 / draws))
+        inner = self.width * np.arange(first + 1, bins)  # edges between the bins; what lies beyond is in the outer ones
         if self.batches == 0:
             self._groups = np.zeros((REPLICATES, groups), np.int64)
         for some in np.array_split(np.arange(REPLICATES), REPLICATES // TOGETHER):
@@ -115,14 +122,15 @@ class Picture:
                 if self.batches == 0:
                     self._groups[k] = rng.multinomial(groups, shares[0])
                 again.append(rng.multinomial(draws, shares[1]))
-            means = sums.means(self._groups[some])
-            for k, weights, rows in zip(some, again, (means // self.width).astype(np.int64), strict=True):
-                for member, place in enumerate(np.clip(rows, first, bins - 1)):
-                    self.replicates[k, member] += np.bincount(place, weights, minlength=bins).astype(np.int64)
+            for k, weights, rows in zip(some, again, sums.means(self._groups[some]), strict=True):
+                before = np.concatenate([[0], np.cumsum(weights)])
+                for member, means in enumerate(rows):  # which do not fall when L grows
+                    reached = before[np.searchsorted(means, inner)]
+                    self.replicates[k, member, first:] += np.diff(reached, prepend=0, append=draws)
 
     def _add_parts(self, means: FloatArray) -> None:
         """Count outcomes by part, for the verdict on the drawn pairs. A batch is sorted, the parts must not be."""
-        order = self._rng(7).permutation(means.shape[1])
+        order = self._rng(Shuffle.PARTS).permutation(means.shape[1])
         part = part_of(self.draws, order.size)
         for member, row in zip(self._parts, means, strict=True):
             codes = outcome_code(np.floor(row[order]).astype(np.int64), np.zeros(order.size, np.int64))
@@ -264,7 +272,7 @@ def outside_by_chance(law: ExpectedLaw, draws: int, epsilon: float, seed: int) -
     both = np.maximum(above - np.append(below[1:], 0.0), 0.0)
     with np.errstate(invalid="ignore"):
         fair = np.abs(log_ratio(p1, p0)) <= epsilon + 1e-6
-    rng = np.random.default_rng([seed, 4])
+    rng = np.random.default_rng([seed, Shuffle.CHANCE])
     means = [draws * np.maximum(p, 0.0)[fair] for p in (both, p1 - both, p0 - both)]
     rows, outside = max(_CELLS // max(int(fair.sum()), 1), 1), 0
     for first in range(0, SIMULATED, rows):

@@ -16,12 +16,13 @@ from dpsmc_audit.evidence.judging import enclosed_delta
 from dpsmc_audit.evidence.profiles import factor
 from dpsmc_audit.evidence.verdict import Finding, Verdict
 from dpsmc_audit.evidence.witness import Event, Outcomes, Ranges, Share, SmallestNoise
+from dpsmc_audit.numerics.arrays import BoolArray, FloatArray
+from dpsmc_audit.numerics.sums import sum_of_squares
 from dpsmc_audit.numerics.ties import CLOSE, best_of
 from dpsmc_audit.observers.expected.law import ExpectedLaw
 from dpsmc_audit.runs.execution import accumulate, cut
 from dpsmc_audit.sampling.pairs import pair_times, pairs_in_a_block
 from dpsmc_audit.sampling.plan import Sampling
-from dpsmc_audit.sampling.runs import sum_of_squares
 from dpsmc_audit.setting import Adjacent
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ __all__ = [
     "surest_event",
 ]
 
-FloatArray = NDArray[np.float64]
 
 FEWEST_PAIRS = 200
 """A sampled verdict needs this many pairs: its bound is asymptotic, and rare sequences need a chance to show."""
@@ -48,7 +48,21 @@ CANDIDATES = 17
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """Probabilities of the average termination time in bins ``[lo, hi)`` and the check of their ratio."""
+    """Probabilities of the average termination time in bins ``[lo, hi)`` and the check of their ratio.
+
+    Parameters
+    ----------
+    lo, hi : ndarray
+        The bins.
+    p1, p0 : ndarray
+        Their probabilities with x = 1 and with x = 0.
+    log_ratio, log_ratio_low, log_ratio_high : ndarray
+        ``ln(p1 / p0)`` with its interval.
+    exact_log_ratio : ndarray
+        Its exact value.
+    outside : ndarray
+        Whether it is beyond the claim.
+    """
 
     lo: FloatArray
     hi: FloatArray
@@ -58,9 +72,9 @@ class Histogram:
     log_ratio_low: FloatArray
     log_ratio_high: FloatArray
     exact_log_ratio: FloatArray
-    outside: NDArray[np.bool_]
+    outside: BoolArray
 
-    def kept(self, keep: NDArray[np.bool_]) -> Histogram:
+    def kept(self, keep: BoolArray) -> Histogram:
         """Keep some bins.
 
         Parameters
@@ -255,20 +269,21 @@ def exact_histogram(law: ExpectedLaw, epsilon: float) -> Histogram:
 
 @dataclass(frozen=True)
 class _Differences:
-    """Sums over pairs of tau(late member, smallest L) - tau(early member, L): [early][L], and those of squares."""
+    """Sums over pairs of tau(late member, smallest L) - tau(early member, L), ``[early, L]``, and those of squares.
+
+    They are integers of Python, which do not overflow.
+    """
 
     pairs: int
-    sums: list[list[int]]
-    squares: list[list[int]]
+    sums: NDArray[np.object_]
+    squares: NDArray[np.object_]
     steps: int
 
     def mean_and_error(self, early: int) -> tuple[FloatArray, FloatArray]:
         """Compute mean and standard error for each L."""
-        n = self.pairs
-        means = [total / n for total in self.sums[early]]
-        both = zip(self.sums[early], self.squares[early], strict=True)
-        errors = [math.sqrt((n * square - total * total) / (n * n * (n - 1))) for total, square in both]
-        return np.array(means), np.array(errors)
+        n, total, square = self.pairs, self.sums[early], self.squares[early]
+        variances = (n * square - total * total) / (n * n * (n - 1))
+        return (total / n).astype(np.float64), np.sqrt(variances.astype(np.float64))
 
 
 def _differences(
@@ -283,37 +298,33 @@ def _differences(
     """Compute the sums of pairs first, ..., first + count - 1. The result does not depend on the process."""
     tau = pair_times(pair, excess, first, count, sampling, bits=bits, shift=shift)
     each = [tau[:, 1 - early, :1] - tau[:, early, :] for early in (0, 1)]
-    sums = [found.sum(axis=0).tolist() for found in each]
+    sums = np.array([found.sum(axis=0).tolist() for found in each], object)
     squares = [[sum_of_squares(np.ascontiguousarray(column)) for column in found.T] for found in each]
-    return _Differences(count, sums, squares, int(tau.max(axis=2).sum()))
+    return _Differences(count, sums, np.array(squares, object), int(tau.max(axis=2).sum()))
 
 
 class _TotalDifferences:
     """Sums over blocks of pairs."""
 
     def __init__(self, candidates: int) -> None:
-        self.total = _Differences(0, [[0] * candidates] * 2, [[0] * candidates] * 2, 0)
+        nothing = np.zeros((2, candidates), object)
+        self.total = _Differences(0, nothing, nothing, 0)
 
     def add(self, block: _Differences) -> None:
-        def added(a: list[list[int]], b: list[list[int]]) -> list[list[int]]:
-            return [[x + y for x, y in zip(*rows, strict=True)] for rows in zip(a, b, strict=True)]
-
-        old = self.total
-        sums, squares = added(old.sums, block.sums), added(old.squares, block.squares)
-        self.total = _Differences(old.pairs + block.pairs, sums, squares, old.steps + block.steps)
+        self.total = _Differences(*(getattr(self.total, x.name) + getattr(block, x.name) for x in fields(block)))
 
     def saved(self) -> Saved:
         found = self.total
         state: Saved = {"pairs": found.pairs, "steps": found.steps}
-        for name in ("sums", "squares"):
-            rows = getattr(found, name)
-            state |= {f"{name}{e}_{k}": value for e in (0, 1) for k, value in enumerate(rows[e])}
+        for name, rows in (("sums", found.sums), ("squares", found.squares)):
+            state |= {f"{name}{k}": int(value) for k, value in enumerate(rows.ravel())}
         return state
 
     def restore(self, saved: Saved) -> None:
-        size = len(self.total.sums[0])
+        shape, size = self.total.sums.shape, self.total.sums.size
         sums, squares = (
-            [[int(saved[f"{name}{e}_{k}"]) for k in range(size)] for e in (0, 1)] for name in ("sums", "squares")
+            np.array([int(saved[f"{name}{k}"]) for k in range(size)], object).reshape(shape)
+            for name in ("sums", "squares")
         )
         self.total = _Differences(int(saved["pairs"]), sums, squares, int(saved["steps"]))
 

@@ -17,18 +17,20 @@ from dpsmc_audit.evidence.means import BoundedMean
 from dpsmc_audit.evidence.profiles import Leakage, factor, largest
 from dpsmc_audit.evidence.verdict import Finding, Verdict
 from dpsmc_audit.evidence.witness import Event, Outcomes
+from dpsmc_audit.numerics.arrays import BoolArray, FloatArray, IntArray
 from dpsmc_audit.numerics.ties import exceeds, ranked, tied_groups
 from dpsmc_audit.observers.base import Claim, PairAudit, Resolution
 from dpsmc_audit.observers.expected.verdicts import delta_ends, log_ratio, surest_event
-from dpsmc_audit.observers.informed.law import InformedAverage, InformedLaw, average, given_sequence
+from dpsmc_audit.observers.informed.average import InformedAverage, average
+from dpsmc_audit.observers.informed.law import InformedLaw, given_sequence
+from dpsmc_audit.observers.informed.sentence import InformedWords
 from dpsmc_audit.observers.informed.sequences import oscillating_sequence, read_sequence
-from dpsmc_audit.observers.words import InformedWords, Words
+from dpsmc_audit.observers.sentence import Words
 from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.setting import Adjacent
 
 __all__ = ["Informed", "InformedAudit", "OutcomeHistogram"]
 
-FloatArray = NDArray[np.float64]
 
 _RARE = 1e-9
 """Probabilities are differences of numbers up to 1: the ratio of rarer outcomes is not known to the sixth digit."""
@@ -38,14 +40,26 @@ _DECISIONS = np.array(["H_alt", "H_null", "running"])
 
 @dataclass(frozen=True, eq=False)
 class OutcomeHistogram:
-    """P_L(tau, decision) of one sequence with its entries 1 (`p1`) and 0 (`p0`): exact, outcome by outcome."""
+    """P_L(tau, decision) of one sequence with its entries 1 (`p1`) and 0 (`p0`): exact, outcome by outcome.
 
-    tau: NDArray[np.int64]
+    Parameters
+    ----------
+    tau, decision : ndarray
+        The outcomes.
+    p1, p0 : ndarray
+        Their probabilities.
+    log_ratio : ndarray
+        ``ln(p1 / p0)``.
+    outside : ndarray
+        Whether it is surely beyond the claim.
+    """
+
+    tau: IntArray
     decision: NDArray[np.str_]
     p1: FloatArray
     p0: FloatArray
     log_ratio: FloatArray
-    outside: NDArray[np.bool_]
+    outside: BoolArray
 
     @classmethod
     def of(cls, law: InformedLaw, epsilon: float) -> OutcomeHistogram:
@@ -74,9 +88,10 @@ class InformedAudit(PairAudit):
 
     Parameters
     ----------
+    histogram : OutcomeHistogram
+        The outcomes of the law.
     law : InformedLaw
-        Of the given sequence, or of the drawn one whose members are easiest to distinguish; the histogram is of
-        the same.
+        Of the given sequence, or of the drawn one whose members are easiest to distinguish.
     shown, worst : str
         Which sequence the histogram is of, and which one the verdict is on.
     averages : InformedAverage, optional
@@ -219,7 +234,7 @@ def best_outcome(law: InformedLaw, floor: float) -> Event | None:
     return largest(found)
 
 
-def _just_enough(p: FloatArray, groups: NDArray[np.int64], wanted: float) -> NDArray[np.int64] | None:
+def _just_enough(p: FloatArray, groups: IntArray, wanted: float) -> IntArray | None:
     """Choose outcomes of this probability together: all of the first groups, as little as possible of the next one."""
     mass = np.cumsum(np.bincount(groups, p))
     last = int(np.searchsorted(mass, wanted))

@@ -5,35 +5,40 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsmc_audit.mechanisms import Law, Mechanism
+from dpsmc_audit.numerics.arrays import BoolArray, FloatArray, IntArray
 from dpsmc_audit.observers.expected.edges import SURVIVAL_ERROR
 from dpsmc_audit.sampling.records import Records
 from dpsmc_audit.sprt import Sprt
 
 __all__ = ["Ends", "keys_of", "mass_ends", "masses", "running_key"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
 
 @dataclass(frozen=True, eq=False)
 class Ends:
-    """Lower and upper ends of the probability of every outcome, for ones at the entries and for zeros.
+    """Lower and upper ends of the probability of every outcome.
 
-    `shown` are those that an `InformedLaw` lists, the others have hardly more probability than rounding makes;
-    `running` is the one of runs that have not ended.
+    Parameters
+    ----------
+    low_1, high_1 : ndarray
+        What the probabilities with ones at the entries surely lie between.
+    low_0, high_0 : ndarray
+        The same for zeros.
+    shown : ndarray
+        Those that an `InformedLaw` lists; the others have hardly more probability than rounding makes.
+    running : ndarray
+        The one of runs that have not ended.
     """
 
     low_1: FloatArray
     high_1: FloatArray
     low_0: FloatArray
     high_0: FloatArray
-    shown: NDArray[np.bool_]
-    running: NDArray[np.bool_]
+    shown: BoolArray
+    running: BoolArray
 
-    def kept(self, keep: NDArray[np.bool_]) -> Ends:
+    def kept(self, keep: BoolArray) -> Ends:
         """Keep some outcomes.
 
         Parameters

@@ -17,6 +17,8 @@ from dpsmc_audit.sprt import Sprt
 __all__ = ["oscillating_sequence", "read_sequence"]
 
 Bits = NDArray[np.int8]
+LONGEST = 10**7
+"""Samples of a sequence. A law given the sequence takes about a hundred bytes for each."""
 
 
 def read_sequence(path: str | Path, entries: Sequence[int]) -> Bits:
@@ -41,6 +43,13 @@ def read_sequence(path: str | Path, entries: Sequence[int]) -> Bits:
     ParameterError
         With one line that names the file and, where it applies, the line in it.
     """
+    most = 4 * LONGEST  # a line end, a comma and a blank for each sample
+    long = f"{path} holds more than {LONGEST} samples, the most that a sequence can have"
+    try:
+        size = regular(Path(path)).stat().st_size
+    except OSError:
+        size = 0  # reading fails below
+    require(size <= most, long)
     try:
         lines = regular(Path(path)).read_text(encoding="utf-8-sig").splitlines()
     except OSError as error:
@@ -53,6 +62,7 @@ def read_sequence(path: str | Path, entries: Sequence[int]) -> Bits:
         require(wrong is None, f"{path}, line {number}: samples must be 0 or 1, got {wrong and wrong.group()!r}")
     bits = np.frombuffer("".join(digits).encode("ascii"), np.int8) - np.int8(48)
     require(bits.size > 0, f"{path} holds no samples")
+    require(bits.size <= LONGEST, long)
     last = in_order(entries)[-1]
     require(bits.size >= last, f"{path} holds {bits.size} samples, but entry {last} was asked for")
     return bits
@@ -119,7 +129,7 @@ def oscillating_sequence(
     mechanism: Mechanism,
     entries: Sequence[int] = (1,),
     coverage: float = 0.999,
-    longest: int = 10**7,
+    longest: int = LONGEST,
 ) -> Bits:
     """Make a sequence on which every outcome reveals the entries, whatever the law of L. Its own entries are 0.
 

@@ -32,7 +32,8 @@ from dpsmc_audit.observers.marginal.law import (
     marginal_law,
     smoothed_law,
 )
-from dpsmc_audit.observers.words import MarginalWords, Words
+from dpsmc_audit.observers.marginal.sentence import MarginalWords
+from dpsmc_audit.observers.sentence import Words
 from dpsmc_audit.runs.memory import NoRoomError
 from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.setting import Adjacent
@@ -55,8 +56,26 @@ _TRACE = 1e-15
 class JointHistogram:
     """P(tau in [lo, hi), decision) for both members, the check of their ratio, and Rao-Blackwell's estimates.
 
-    The latter are in the columns `smooth_*`, with intervals for bounded means; nan for the exact engine. So are exact
-    ratios where the exact law is not known.
+    Exact ratios are nan where the exact law is not known.
+
+    Parameters
+    ----------
+    decision : ndarray
+        The decision of each bin.
+    lo, hi : ndarray
+        The bins.
+    p1, p0 : ndarray
+        Their probabilities with x = 1 and with x = 0.
+    log_ratio, log_ratio_low, log_ratio_high : ndarray
+        ``ln(p1 / p0)`` with its interval.
+    exact_log_ratio : ndarray
+        Its exact value.
+    outside : ndarray
+        Whether it is beyond the claim.
+    smooth_p1, smooth_p1_low, smooth_p1_high : ndarray
+        Rao-Blackwell's estimate of `p1`, with an interval for a bounded mean; nan for the exact engine.
+    smooth_p0, smooth_p0_low, smooth_p0_high : ndarray
+        The same of `p0`.
     """
 
     decision: NDArray[np.str_]
@@ -83,6 +102,8 @@ class MarginalAudit(PairAudit):
 
     Parameters
     ----------
+    histogram : JointHistogram
+        Bins of tau by decision.
     floor : float
         Bounds on epsilon are about events of this probability or more.
     runs : int

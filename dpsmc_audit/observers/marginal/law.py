@@ -13,7 +13,6 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsmc_audit.evidence.events import Counted, joined, outcome_code
 from dpsmc_audit.evidence.game import Game
@@ -24,10 +23,13 @@ from dpsmc_audit.evidence.witness import Event
 from dpsmc_audit.exact.fixed import TerminationLaw
 from dpsmc_audit.exact.laws import exact_law
 from dpsmc_audit.exact.strata import LONGEST
-from dpsmc_audit.observers.informed.law import draw_pair, samples_to_the_end
+from dpsmc_audit.numerics.arrays import FloatArray, IntArray
+from dpsmc_audit.observers.informed.average import draw_pair, samples_to_the_end
 from dpsmc_audit.runs.execution import accumulate, cut
+from dpsmc_audit.sampling.kernels import ALT, NULL, UNFINISHED
 from dpsmc_audit.sampling.plan import USUAL, Sampling
-from dpsmc_audit.sampling.runs import ALT, NULL, UNFINISHED, block_size_for, check_runs, derived, draw_block
+from dpsmc_audit.sampling.runs import block_size_for, check_runs, draw_block
+from dpsmc_audit.sampling.streams import Purpose, derived
 from dpsmc_audit.setting import Adjacent, Setting
 
 if TYPE_CHECKING:
@@ -35,16 +37,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Counts", "MarginalLaw", "SmoothedLaw", "affordable_pairs", "count_runs", "marginal_law", "smoothed_law"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 SIDES = (NULL, ALT, UNFINISHED)
 NAMES = {NULL: "H_null", ALT: "H_alt", UNFINISHED: "undecided"}
 _PLACE = np.array([1, 0, 2])
 """The side's row for decision 0 (H_alt), 1 (H_null) and -1 (undecided)."""
 
-_ONE, _ZERO = 5, 6
-"""Purposes of the random streams of the two members: they are independent."""
 
 SHORT, JOINED = 4096, 32
 """The longest block, since the game may end at any run; and how many blocks are kept before they are joined."""
@@ -55,9 +53,18 @@ _LONGEST = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class MarginalLaw:
-    """``p1[side][k - 1] = P(tau = k, side | x_n = 1)`` for the sides H_null, H_alt and undecided; `p0` for x_n = 0.
+    """The laws of (tau, side) of both members.
 
-    `error` is the numerical error of a tail, `scatter` that of the law as a whole (the sum over all outcomes).
+    Parameters
+    ----------
+    p1, p0 : ndarray
+        ``p1[side][k - 1] = P(tau = k, side | x_n = 1)`` for the sides H_null, H_alt and undecided; `p0` for x_n = 0.
+    error : float
+        The numerical error of a tail.
+    scatter : float
+        The numerical error of the law as a whole (the sum over all outcomes).
+    method : str
+        How it was computed.
     """
 
     p1: FloatArray
@@ -213,7 +220,7 @@ Block = tuple[IntArray, IntArray]
 def _block(pair: Adjacent, sampling: Sampling, first: int, count: int) -> Block:
     """Draw runs first, ..., first + count - 1 of both members. The result does not depend on the process."""
     codes = []
-    for bit, stream in ((0, _ZERO), (1, _ONE)):
+    for bit, stream in ((0, Purpose.ZERO), (1, Purpose.ONE)):
         own = replace(sampling, seed=int(derived(sampling.seed, stream)))
         drawn = draw_block(pair.setting, first, count, own, entries=pair.entries, bit=bit)
         codes.append(outcome_code(drawn.tau, drawn.decision))
@@ -332,6 +339,15 @@ class SmoothedLaw:
     """Rao-Blackwell's estimates of P(bin, side), ``[member, side, bin]``, each with an interval for a bounded mean.
 
     Intervals are nan where there are too many bins for them.
+
+    Parameters
+    ----------
+    mean : ndarray
+        The estimates.
+    low, high : ndarray
+        The ends of the intervals.
+    steps : int
+        Samples drawn.
     """
 
     mean: FloatArray

@@ -1,64 +1,25 @@
-"""SVG by hand: elements whose every attribute and text is escaped, scales, and ticks at round numbers."""
+"""What the templates of drawings need: scales with ticks at round numbers, paths, and numbers as text."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
-from dpsmc_audit.observers.words import brief
+from dpsmc_audit.observers.phrases import brief
 
-if TYPE_CHECKING:
-    from markupsafe import Markup
-
-__all__ = ["ROUNDING", "Frame", "Scale", "brief_delta", "grid", "path", "plain", "round_ticks", "tag"]
+__all__ = ["ROUNDING", "Frame", "Scale", "brief_delta", "path", "plain", "round_ticks"]
 
 ROUNDING = 1e-9
 """A delta is a difference of sums of probabilities: below this it may be numerical error."""
 
 
-def tag(name: str, *children: Any, **attributes: Any) -> Markup:
-    """Make an element. Every attribute and text is escaped.
-
-    Parameters
-    ----------
-    name : str
-        The name of the element.
-    *children : object
-        Elements and texts inside it.
-    **attributes : object
-        Its attributes. A name may end in `_` where Python needs it, and `_` inside a name stands for `-`. An attribute
-        that is None is left out.
-
-    Returns
-    -------
-    Markup
-        The element.
-
-    Examples
-    --------
-    >>> print(tag("text", "a < b", x=1.25, class_="tick"))
-    <text x="1.25" class="tick">a &lt; b</text>
-    """
-    from markupsafe import Markup, escape
-
-    known = ((key.rstrip("_").replace("_", "-"), value) for key, value in attributes.items() if value is not None)
-    head = Markup("").join(Markup(' {}="{}"').format(key, _number(value)) for key, value in known)
-    body = Markup("").join(escape(child) for child in children)
-    return Markup("<{0}{1}>{2}</{0}>").format(Markup(name), head, body)
-
-
-def _number(value: Any) -> Any:
-    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else value
-
-
-def path(points: Sequence[tuple[float, float]]) -> str:
+def path(points: Iterable[tuple[float, float]]) -> str:
     """Write a line through points, for the attribute `d`.
 
     Parameters
     ----------
-    points : sequence of tuple
+    points : iterable of tuple
         The points (x, y) in pixels.
 
     Returns
@@ -66,7 +27,8 @@ def path(points: Sequence[tuple[float, float]]) -> str:
     str
         The commands of the path. Empty without points.
     """
-    return "M" + "L".join(f"{x:.1f},{y:.1f}" for x, y in points) if points else ""
+    line = "L".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    return f"M{line}" if line else ""
 
 
 def brief_delta(value: float, digits: int = 3) -> str:
@@ -94,7 +56,17 @@ def brief_delta(value: float, digits: int = 3) -> str:
 
 @dataclass(frozen=True)
 class Scale:
-    """A map from numbers in [low, high] to pixels in [start, end], linear in their logarithm where `log`."""
+    """A map from numbers to pixels.
+
+    Parameters
+    ----------
+    low, high : float
+        The numbers at its ends.
+    start, end : float
+        The pixels at its ends.
+    log : bool
+        Whether it is linear in the logarithm of the numbers.
+    """
 
     low: float
     high: float
@@ -120,6 +92,28 @@ class Scale:
             The pixel. It lies between `start` and `end`.
         """
         return self(min(max(value, self.low), self.high))
+
+    @property
+    def numbers(self) -> str:
+        """The four numbers, for the script of a page."""
+        return f"{self.low} {self.high} {self.start} {self.end}"
+
+    def label(self, value: float) -> str:
+        """Write a tick: powers of ten below 0.001 as people write them, all others as they are.
+
+        Parameters
+        ----------
+        value : float
+            The tick.
+
+        Returns
+        -------
+        str
+            The number as text.
+        """
+        exponent = round(math.log10(value)) if self.log else 0
+        superscript = f"{exponent}".translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+        return f"{value:g}" if exponent >= -3 else f"10{superscript}"
 
     def ticks(self, about: int = 5) -> list[float]:
         """Choose ticks: powers of ten on a logarithmic scale, round numbers otherwise.
@@ -177,47 +171,18 @@ def round_ticks(low: float, high: float, about: int = 5) -> list[float]:
 
 @dataclass(frozen=True)
 class Frame:
-    """Where a panel lies in its picture."""
+    """Where a panel lies in its picture.
+
+    Parameters
+    ----------
+    left, right, top, bottom : float
+        Its edges in pixels.
+    """
 
     left: float
     right: float
     top: float
     bottom: float
-
-
-def grid(frame: Frame, x: Scale | None, y: Scale | None, x_label: str = "", y_label: str = "") -> list[Markup]:
-    """Draw lines and numbers at round values, and the names of the axes: y above its panel, x below it.
-
-    Parameters
-    ----------
-    frame : Frame
-        Where the panel lies.
-    x, y : Scale, optional
-        The axes that get numbers.
-    x_label, y_label : str
-        Their names.
-
-    Returns
-    -------
-    list of Markup
-        Elements of SVG.
-    """
-    made = []
-    if y is not None:
-        for value in y.ticks(5):
-            made.append(tag("line", class_="grid", x1=frame.left, x2=frame.right, y1=y(value), y2=y(value)))
-            label = f"{value:g}" if not y.log else _power(value)
-            made.append(tag("text", label, class_="tick end", x=frame.left - 6, y=y(value) + 4))
-    made.append(tag("line", class_="axis", x1=frame.left, x2=frame.right, y1=frame.bottom, y2=frame.bottom))
-    if x is not None:
-        for value in x.ticks(6 if frame.right - frame.left > 400 else 4):
-            made.append(tag("line", class_="axis", x1=x(value), x2=x(value), y1=frame.bottom, y2=frame.bottom + 4))
-            made.append(tag("text", plain(value), class_="tick middle", x=x(value), y=frame.bottom + 17))
-        middle = 0.5 * (frame.left + frame.right)
-        made.append(tag("text", x_label, class_="label middle", x=middle, y=frame.bottom + 35))
-    if y_label:
-        made.append(tag("text", y_label, class_="label", x=4, y=frame.top - 9))
-    return made
 
 
 def plain(value: float) -> str:
@@ -234,11 +199,3 @@ def plain(value: float) -> str:
         The number as text.
     """
     return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:g}"
-
-
-def _power(value: float) -> str:
-    """10^-3 as people write it; 1 and 0.1 as they are."""
-    exponent = round(math.log10(value))
-    return (
-        f"{value:g}" if exponent >= -3 else "10" + f"{exponent}".translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    )

@@ -1,0 +1,109 @@
+"""What a reader must know before using the numbers of a task."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dpsmc_audit.app.config import Config
+
+if TYPE_CHECKING:
+    from dpsmc_audit.exact.averages import WorstErrors
+    from dpsmc_audit.stl import Formula
+    from dpsmc_audit.tasks.estimate import Estimate
+
+__all__ = ["doubtful_units", "levels_exceeded", "outside_assumption", "unfinished"]
+
+
+def outside_assumption(config: Config, p_phi: float | None) -> list[str]:
+    """Say that p_phi is in the region where no error level is promised.
+
+    Parameters
+    ----------
+    config : Config
+        Checked.
+    p_phi : float
+        The satisfaction probability.
+
+    Returns
+    -------
+    list of str
+        At most one note.
+    """
+    assert p_phi is not None
+    test = config.test
+    if test.assumption_holds(1.0 - p_phi if config.negated else p_phi):
+        return []
+    return [
+        f"Assumption 1 does not hold: |p_phi - p| = {abs(p_phi - config.p):.6g} <= delta = {test.delta:g};"
+        " no error level is promised here"
+    ]
+
+
+def unfinished(config: Config, count: int) -> list[str]:
+    """Say that runs stopped at the cap.
+
+    Parameters
+    ----------
+    config : Config
+        Checked.
+    count : int
+        How many.
+
+    Returns
+    -------
+    list of str
+        At most one note.
+    """
+    if not count:
+        return []
+    return [
+        f"{count} runs drew max_steps={config.max_steps} samples undecided;"
+        " means count them with those samples, the exact values know no cap"
+    ]
+
+
+def levels_exceeded(config: Config, worst: WorstErrors) -> list[str]:
+    """Say which error probability exceeds its level.
+
+    Parameters
+    ----------
+    config : Config
+        Checked.
+    worst : WorstErrors
+        Both errors where the hypotheses begin.
+
+    Returns
+    -------
+    list of str
+        A note for each.
+    """
+    named = (
+        ("fp_worst", worst.fp, config.test.fp, "H_alt at p + delta"),
+        ("fn_worst", worst.fn, config.test.fn, "H_null at p - delta"),
+    )
+    return [
+        f"{name} = {exact.value:.4g} exceeds its level {level:g}: P({kind}); Wald's bounds are approximate"
+        for name, exact, level, kind in named
+        if exact.value - exact.error > level
+    ]
+
+
+def doubtful_units(formula: Formula | None, found: Estimate) -> list[str]:
+    """Name the intervals of a formula that cover one sample of the traces that were drawn.
+
+    Parameters
+    ----------
+    formula : Formula, optional
+        The specification.
+    found : Estimate
+        With the traces.
+
+    Returns
+    -------
+    list of str
+        A note for each.
+    """
+    from dpsmc_audit.stl.units import unit_notes
+
+    traces = found.examples
+    return [] if formula is None or traces.points is None else unit_notes(formula, traces.step, traces.points)
