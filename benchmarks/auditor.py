@@ -27,8 +27,8 @@ from dpsmc_audit.sampling.plan import Sampling
 __all__ = ["PUBLISHED", "SAMPLERS", "cost_ratios", "pair_ratios", "peer_ratios", "release_ratios", "unseen_ratios"]
 
 BASE = 10**6
-SMALL, SIX, UNSEEN, RELEASE = 1000, 100, 60, 30
-LONG = {"mu_08": 400, "pure_08": 400}
+SMALL, SIX, UNSEEN, RELEASE = 1000, 60, 60, 12
+LONG = {"mu_08": 200, "pure_08": 200}
 """Repetitions; fewer of long audits."""
 
 PUBLISHED: dict[str, dict[str, float]] = {
