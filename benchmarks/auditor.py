@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 import time
 from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from dpsmc_audit.sampling.plan import Sampling
 __all__ = ["PUBLISHED", "SAMPLERS", "cost_ratios", "pair_ratios", "peer_ratios", "release_ratios", "unseen_ratios"]
 
 BASE = 10**6
-SMALL, SIX, UNSEEN, RELEASE = 1000, 60, 60, 12
+SMALL, SIX, UNSEEN, RELEASE, PEER = 1000, 200, 200, 60, 400
 LONG = {"mu_08": 200, "pure_08": 200}
 """Repetitions; fewer of long audits."""
 
@@ -90,7 +90,9 @@ def _studied(name: str, pair: Pair, repetitions: int, goal_ratio: float | None =
     details |= {} if goal is None else {"goal": float(f"{goal:.4g}")}
     seconds = time.process_time() - started
     print(f"{name:<24} {json.dumps(details)} {seconds:.0f} s", flush=True)
-    method = f"{pair.name}: {'median' if middle else 'mean'} runs until refuted at {100 * (1 - pair.level):g} %, oracle's"
+    method = (
+        f"{pair.name}: {'median' if middle else 'mean'} runs until refuted at {100 * (1 - pair.level):g} %, oracle's"
+    )
     return Ratio(measured / best, method, at_most=None if goal is None else goal / best, details=details)
 
 
@@ -112,6 +114,33 @@ def release_ratios() -> Ratios:
 def unseen_ratios() -> Ratios:
     """Pairs that were not used to choose the prior weights and the shares of the gamblers."""
     return {f"auditor_unseen_{name}": _studied(name, pair, UNSEEN) for name, pair in unseen_pairs().items()}
+
+
+def peer_ratios() -> Ratios:
+    """Run jax_privacy side by side, if it is installed: its bound over all thresholds, with Bonferroni's correction."""
+    if find_spec("jax_privacy") is None:
+        print("jax_privacy is not installed: it is not run side by side")
+        return {}
+    peer, found = import_module("jax_privacy.auditing").CanaryScoreAuditor, {}
+    for name, pair in six_pairs().items():
+        runs = int(PUBLISHED[name]["jax_privacy"])
+        sizes = {"found": runs, "found_with_twice_the_oracle": round(2.0 * oracle(pair))}
+        details = {"runs": runs} | {key: _peer_finds(peer, pair, size) for key, size in sizes.items()}
+        print(f"{name:<24} jax_privacy {details}", flush=True)
+        method = f"{pair.name}: share of {PEER} audits of {runs} runs of each member in which jax_privacy refutes, 99 %"
+        found[f"auditor_peer_{name}"] = Ratio(details["found"], method, details=details)
+    return found
+
+
+def _peer_finds(peer: Any, pair: Pair, runs: int) -> float:
+    """Count refutations. The evidence about Algorithm 2 is in small running times, so they are the large scores."""
+    found = 0
+    for seed in range(PEER):
+        rng = np.random.default_rng([BASE, seed])
+        drawn = [pair.sampler(x, runs, rng) for x in (1, 0)]
+        one, zero = (-1.0 * x[0] if isinstance(x, tuple) else 1.0 * x for x in drawn)
+        found += peer(one, zero).epsilon_clopper_pearson(pair.level) > pair.claim.main.epsilon
+    return float(found / PEER)
 
 
 def judged(kind: str, runs: int) -> tuple[float, float]:
@@ -147,12 +176,16 @@ def cost_ratios() -> Ratios:
         print(f"{kind:<24} {beyond:.2f} s beyond {inside:.2f} s of the sampler", flush=True)
     if Path("/proc/self/status").exists():
         points = [[float(size), peak_of(_MEMORY, size)] for size in (10**5, 10**6, 10**7)]
-        method = "audit of a sampler, runs of each member: peak resident memory of a process of its own, largest to smallest"
+        method = (
+            "audit of a sampler, runs of each member: peak resident memory of a process of its own, largest to smallest"
+        )
         details = {"points": points}
         found["memory_100_times_the_audited_runs"] = Ratio(
             points[-1][1] / points[0][1], method, at_most=1.05, details=details
         )
         print(f"memory {points}", flush=True)
     bound = audit_mechanism(_one_sided, 1.0, runs=MOST, early=False).epsilon_lower
-    method = "floor(10 (x + Exp(1))), for which no epsilon is enough: lower bound on epsilon from 10^6 runs of each member"
+    method = (
+        "floor(10 (x + Exp(1))), for which no epsilon is enough: lower bound on epsilon from 10^6 runs of each member"
+    )
     return found | {"auditor_bound_without_limit": Ratio(float(bound), f"{method}, 99 %", at_least=10.5)}

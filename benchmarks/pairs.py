@@ -79,7 +79,9 @@ def _growth(pair: Pair, epsilon: float, delta: float) -> float:
         right = np.where(size > epsilon, np.log1p(math.exp(-epsilon)) - np.log1p(np.exp(-size)), 0.0)
         wrong = np.where(size > epsilon, right - size + epsilon, 0.0)
         gain = np.where(odds > 0.0, one * right + zero * wrong, zero * right + one * wrong)
-        price = math.log1p(0.5 * delta * math.expm1(math.log1p(math.exp(-epsilon)) - math.log1p(math.exp(-epsilon - cap))))
+        price = math.log1p(
+            0.5 * delta * math.expm1(math.log1p(math.exp(-epsilon)) - math.log1p(math.exp(-epsilon - cap)))
+        )
         best = max(best, gain[odds > 0.0].sum() - 2.0 * price, gain[odds < 0.0].sum() - 2.0 * price)
         both = math.log1p(math.expm1(price) * 2.0)
         best = max(best, gain.sum() - 2.0 * both)
@@ -167,7 +169,9 @@ def _geometric(true: float, claimed: float) -> Pair:
 
 def _response() -> Pair:
     one, zero = np.array([0.25, 0.75]), np.array([0.75, 0.25])
-    return Pair("randomised response 3:1, claim 0.9 ln 3", _from_table(one, zero), one, zero, Dp(0.9 * math.log(3)), 0.01)
+    return Pair(
+        "randomised response 3:1, claim 0.9 ln 3", _from_table(one, zero), one, zero, Dp(0.9 * math.log(3)), 0.01
+    )
 
 
 @cache
@@ -225,7 +229,9 @@ def _discrete_gaussian() -> Pair:
     k = np.arange(-12, 14)
     one, zero = (np.exp(-0.5 * (k - x) ** 2) for x in (1, 0))
     one, zero = one / one.sum(), zero / zero.sum()
-    return Pair("discrete Gaussian, sigma 1, claim mu 0.7", _from_table(one, zero, names=k.tolist()), one, zero, Gdp(0.7), 0.05)
+    return Pair(
+        "discrete Gaussian, sigma 1, claim mu 0.7", _from_table(one, zero, names=k.tolist()), one, zero, Gdp(0.7), 0.05
+    )
 
 
 def _staircase() -> Pair:
@@ -287,7 +293,12 @@ def _subsampled() -> Pair:
     def sampler(x: int, runs: int, rng: np.random.Generator) -> Any:
         return x * (rng.random(runs) < 0.2) + 0.5 * rng.normal(size=runs)
 
-    one, zero = _cells(-5.0, 6.0, lambda x: 0.8 * stats.norm(0.0, 0.5).pdf(x) + 0.2 * stats.norm(1.0, 0.5).pdf(x), stats.norm(0.0, 0.5).pdf)
+    one, zero = _cells(
+        -5.0,
+        6.0,
+        lambda x: 0.8 * stats.norm(0.0, 0.5).pdf(x) + 0.2 * stats.norm(1.0, 0.5).pdf(x),
+        stats.norm(0.0, 0.5).pdf,
+    )
     return Pair("Gaussian, sigma 0.5, subsampled at 0.2, claim (0.3, 0.001)", sampler, one, zero, Dp(0.3, 0.001), 0.05)
 
 
