@@ -17,7 +17,7 @@ format:
 	ruff check --fix . && ruff format .
 types:
 	mypy
-bench:     ## ratios, slopes, memory and time to a verdict (minutes); benchmarks/README.md
+bench:     ## ratios, slopes, memory and runs to a verdict (most of an hour); benchmarks/README.md
 	python -m benchmarks
 table1:    ## Table 1 of the paper
 	python -m dpsmc_audit +sweep=table1

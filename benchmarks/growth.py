@@ -23,7 +23,7 @@ from dpsmc_audit.sampling.runs import draw_runs
 from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 
-__all__ = ["growth_ratios", "memory_ratios"]
+__all__ = ["growth_ratios", "memory_ratios", "peak_of"]
 
 Work = Callable[[float], object]
 
@@ -147,7 +147,7 @@ def growth_ratios() -> Ratios:
     return found
 
 
-def _peak(work: str, size: int) -> float:
+def peak_of(work: str, size: int) -> float:
     """Megabytes, of a process that does only this."""
     program = _PEAK.format(work=work.format(size=size))
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
@@ -165,7 +165,7 @@ def memory_ratios() -> Ratios:
     }
     found = {}
     for name, (what, work, sizes) in studies.items():
-        points = [[float(size), _peak(work, size)] for size in sizes]
+        points = [[float(size), peak_of(work, size)] for size in sizes]
         method = f"{what}: peak resident memory (in MB in the details) of a process of its own, largest to smallest"
         found[name] = Ratio(points[-1][1] / points[0][1], method, at_most=1.05, details={"points": points})
     return found

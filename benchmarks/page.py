@@ -6,8 +6,8 @@ import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
+from benchmarks import auditor_page
 from benchmarks.results import Results, met
 
 __all__ = ["MARKS", "sentence", "text", "write"]
@@ -76,18 +76,6 @@ GROWTH = """
 Peak memory of a process of its own, in MB:
 
 {memory}
-"""
-
-VERDICTS = """
-## Time to a verdict
-
-Runs of either member until a false claim is refuted at 99 % (medians of nine), and seconds to draw and to judge them.
-`one_sided` is floor(10 (x + Exp(1))) with a claim of 1, `algorithm2` one released result of Algorithm 2 with a claim
-of 2 epsilon = 0.02. The naive histogram check (any of 40 bins beyond e^epsilon) takes the fewest runs because it
-refutes everything: the last columns are its false alarms on a mechanism that keeps its claim, with as many runs as it
-took, and with as many as `split` took.
-
-{table}
 """
 
 REST = """
@@ -177,18 +165,6 @@ def _memory(results: Results) -> str:
     return _table(("what", "size: MB", "largest to smallest"), rows)
 
 
-def _verdicts(results: Results) -> str:
-    rows = []
-    for name, entry in results.items():
-        if name.startswith("verdict_"):
-            study, method = name.removeprefix("verdict_").removesuffix("_vs_split").rsplit("_", 1)
-            found: dict[str, Any] = entry["details"]
-            alarms = [found.get(key) for key in ("false_alarms", "false_alarms_with_the_runs_of_split")]
-            shares = ["at most 1 %" if share is None else f"{100 * share:.0f} %" for share in alarms]
-            rows.append((study, method, _number(found["runs"]), _number(found["seconds"]), *shares))
-    return _table(("mechanism", "method", "runs", "seconds", "false alarms", "with the runs of split"), rows)
-
-
 def _rest(results: Results) -> str:
     rows = [(f"`{name}`", _number(entry["ratio"]), entry["method"]) for name, entry in results.items()]
     return _table(("name", "ratio", "method"), rows).replace("| ---: | ---: |", "| ---: | --- |")
@@ -204,8 +180,8 @@ def text(results: Results) -> str:
         page += EXACT.format(table=_exact(results))
     if "slope_runs" in results:
         page += GROWTH.format(table=_growth(results), memory=_memory(results))
-    if "verdict_one_sided_split_vs_split" in results:
-        page += VERDICTS.format(table=_verdicts(results))
+    if "auditor_gaussian_001" in results:
+        page += auditor_page.section(results, _table, _number)
     return page + REST.format(table=_rest(results))
 
 
@@ -265,3 +241,5 @@ def write(results: Results) -> None:
         _draw_kernels(results)
     if "slope_runs" in results:
         _draw_growth(results)
+    if "auditor_gaussian_001" in results:
+        auditor_page.draw(results, HERE)

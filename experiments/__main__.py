@@ -13,7 +13,7 @@ from importlib import import_module
 import pandas as pd
 
 QUICK = ("table1", "figure1", "counterexample", "observers", "powertrain")
-LONG = ("attack", "dpsprt", "sensitivity", "price", "calibration")
+LONG = ("attack", "dpsprt", "sensitivity", "price")
 
 
 def redraw(name: str) -> None:

@@ -1,15 +1,16 @@
 """What large audits need: runs to refute Algorithm 2's claim, and what runs cost: ``python -m experiments.scaling``.
 
 The observer sees one released (tau, o), the first sample is changed, and the claim is the epsilon that the noise was
-made for. Of all tails of the exact law the one is taken that needs the fewest runs of either member to refute the
-claim by `method=split` at 99 % with probability 0.9, once it is chosen. Costs are measured on one core, and the
-bytes are those of a block's sums as a process or a cluster sends them.
+made for. From the exact law of tau follows how many runs of either member an oracle needs on average to refute the
+claim at 99 %, who knows both laws, and how many the auditor needs to refute it with probability 0.9, who has to learn
+them. Costs are measured on one core, and the bytes are those of a block's runs as a process or a cluster sends them.
 
 Writes ``experiments/results/scaling.csv``, which docs/scaling.md quotes.
 """
 
 from __future__ import annotations
 
+import math
 import pickle
 import time
 from pathlib import Path
@@ -18,10 +19,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpsmc_audit.evidence.bounds import shows
+from dpsmc_audit.evidence.claims import Dp
+from dpsmc_audit.evidence.power import Laws, behind, finds
 from dpsmc_audit.exact.averages import exact_mean
 from dpsmc_audit.mechanisms import Exponential
-from dpsmc_audit.numerics.ties import ranked
 from dpsmc_audit.observers.marginal.law import _block, marginal_law
 from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.sampling.runs import MOST_RUNS, block_size_for
@@ -33,31 +34,43 @@ TOP = Path(__file__).parent.parent
 RESULTS = TOP / "experiments" / "results" / "scaling.csv"
 TEST = Sprt(P, delta=0.01, alpha=0.01)
 EPSILONS = (0.2, 0.1, 0.05, 0.02, 0.01, 0.001, 0.0001)
-MOST = 2**50
-JUDGED = 0.6
-"""Of the runs, by `split`."""
+MOST, LEVEL, MANY = 2**50, 0.01, 10_000
+"""The most runs that are tried, the level, and a number of cells beyond which learning costs no more."""
 
 
-def runs_needed(epsilon: float, confidence: float = 0.99) -> tuple[int, str, float, float]:
-    """Runs of either member, the event, and its two probabilities."""
+def laws_of_tau(epsilon: float) -> Laws:
+    """The exact laws of the running time; the decision adds next to nothing."""
     law = marginal_law(Adjacent(Setting(TEST, Exponential.private(TEST, epsilon), P_PHI)))
-    one, zero = np.cumsum(law.p1.sum(axis=0)), np.cumsum(law.p0.sum(axis=0))
-    gain = one - np.exp(epsilon) * zero
-    # about as many runs as make the gain four of its standard deviations
-    about = np.where(gain > 1e-9, (one + zero) / np.maximum(gain, 1e-12) ** 2, np.inf)
-    best = min((_runs_for(one[k], zero[k], epsilon, confidence), int(k)) for k in ranked(-about)[:12])
-    return best[0], f"tau <= {best[1] + 1}", float(one[best[1]]), float(zero[best[1]])
+    one, zero = (np.maximum(p.sum(axis=0), 0.0) for p in (law.p1, law.p0))
+    kept = (one > 0.0) & (zero > 0.0)
+    return one[kept], zero[kept]
 
 
-def _runs_for(likely: float, other: float, epsilon: float, confidence: float) -> int:
+def oracle(laws: Laws, epsilon: float) -> float:
+    """Runs of either member on average: log(1/level) over the growth of the log capital per pair of runs."""
+    one, zero = laws
+    size = np.abs(np.log(one) - np.log(zero))
+    right = np.where(size > epsilon, math.log1p(math.exp(-epsilon)) - np.log1p(np.exp(-size)), 0.0)
+    wrong = np.where(size > epsilon, right - size + epsilon, 0.0)
+    return float(math.log(1.0 / LEVEL) / (np.maximum(one, zero) * right + np.minimum(one, zero) * wrong).sum())
+
+
+def runs_needed(laws: Laws, epsilon: float, cells: int = MANY) -> int:
+    """Runs of either member that refute the claim with probability 0.9."""
+    claim, late = Dp(epsilon).points, behind(cells)
     low, high = 1, 2
-    while high < MOST and not shows(round(JUDGED * high), likely, other, epsilon, 0.0, 0.25 * (1.0 - confidence)):
+    while high < MOST and not finds(laws, claim, 2 * high, LEVEL, late):
         low, high = high, 2 * high
     while high - low > max(1, low // 200):
         middle = (low + high) // 2
-        found = shows(round(JUDGED * middle), likely, other, epsilon, 0.0, 0.25 * (1.0 - confidence))
-        low, high = (low, middle) if found else (middle, high)
+        low, high = (low, middle) if finds(laws, claim, 2 * middle, LEVEL, late) else (middle, high)
     return high
+
+
+def event_runs(share: float, epsilon: float, excess: float = 0.1) -> int:
+    """The same for an event of this probability, whose log ratio exceeds epsilon by a tenth of it."""
+    other = share * math.exp(-(1.0 + excess) * epsilon)
+    return runs_needed((np.array([share, 1.0 - share]), np.array([other, 1.0 - other])), epsilon, 2)
 
 
 def cost(epsilon: float) -> tuple[float, int]:
@@ -67,17 +80,17 @@ def cost(epsilon: float) -> tuple[float, int]:
     best = np.inf
     for first in range(0, 6 * size, size):
         begun = time.thread_time()
-        block = _block(Adjacent(Setting(TEST, law, P_PHI)), Sampling(), False, first, size)
+        block = _block(Adjacent(Setting(TEST, law, P_PHI)), Sampling(), first, size)
         best = min(best, time.thread_time() - begun)
     return best / (2 * size) * 1e9, len(pickle.dumps(block))
 
 
 def row(epsilon: float) -> dict[str, Any]:
-    runs, event, p1, p0 = runs_needed(epsilon)
+    laws = laws_of_tau(epsilon)
     nanoseconds, sent = cost(epsilon)
     samples = exact_mean(Setting(TEST, Exponential.private(TEST, epsilon), P_PHI)).value
     return {
-        "epsilon": epsilon, "event": event, "p1": p1, "p0": p0, "runs": runs, "samples": samples,
+        "epsilon": epsilon, "oracle": oracle(laws, epsilon), "runs": runs_needed(laws, epsilon), "samples": samples,
         "nanoseconds_per_run": nanoseconds, "bytes_per_block": sent,
     }  # fmt: skip
 

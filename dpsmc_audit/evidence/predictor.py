@@ -94,17 +94,17 @@ class Cells:
             The value and the label of every run so far.
         """
         self.ends = cell_ends(np.sort(values))
-        self.counts = counted_by_cell(self.ends, values, labels)
+        self.counts = counted_by_cell(self.ends.size, self.place(values), labels)
 
-    def count(self, values: FloatArray, labels: IntArray) -> None:
+    def count(self, place: IntArray, labels: IntArray) -> None:
         """Count more runs in the cells as they are.
 
         Parameters
         ----------
-        values, labels : array
-            The value and the label of each new run.
+        place, labels : array of int
+            The cell and the label of each new run.
         """
-        self.counts = self.counts + counted_by_cell(self.ends, values, labels)
+        self.counts = self.counts + counted_by_cell(self.ends.size, place, labels)
 
     def learn(self) -> None:
         """Learn from the counts."""
@@ -135,6 +135,7 @@ class Predictor:
         self._values = np.empty((len(self.cells), 0))
         self._labels = np.empty(0, np.int64)
         self._new: list[tuple[FloatArray, list[FloatArray]]] = []
+        self._placed: list[IntArray] = []
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -194,13 +195,17 @@ class Predictor:
         rows = [score.values(x) for score, x in zip(self.scores, features, strict=True)]
         values = np.vstack([self.views.encode(outputs), *rows])
         self._new.append((values, features))
+        self._placed.append(self._places(values))
         chance = np.zeros(outputs.runs)
         lowest = highest = 0.0
-        for weight, cells, row in zip(self.weights, self.cells, values, strict=True):
-            chance += weight * cells.chance[cells.place(row)]
+        for weight, cells, place in zip(self.weights, self.cells, self._placed[-1], strict=True):
+            chance += weight * cells.chance[place]
             lowest, highest = lowest + weight * cells.chance.min(), highest + weight * cells.chance.max()
         ends = level_of(np.array([lowest, highest]))
         return Predicted(np.clip(level_of(chance), *ends), int(ends[0]), int(ends[1]))
+
+    def _places(self, values: FloatArray) -> IntArray:
+        return np.array([cells.place(row) for cells, row in zip(self.cells, values, strict=True)])
 
     def learn(self, labels: IntArray) -> None:
         """Learn from the runs that were predicted since the last call.
@@ -212,7 +217,8 @@ class Predictor:
         """
         values = np.hstack([row for row, _ in self._new])[:, : labels.size]
         features = [np.vstack(parts)[: labels.size] for parts in zip(*(x for _, x in self._new), strict=True)]
-        self._new = []
+        placed = np.hstack(self._placed)[:, : labels.size]
+        self._new, self._placed = [], []
         keeps = self.runs < KEPT
         self.runs += labels.size
         for score, x in zip(self.scores, features, strict=True):
@@ -223,7 +229,7 @@ class Predictor:
             if keeps:
                 cells.cut(self._values[k], self._labels)
             else:
-                cells.count(values[k], labels)
+                cells.count(placed[k], labels)
             cells.learn()
         evidence = np.array([cells.evidence for cells in self.cells])
         weight = np.exp(evidence - evidence.max())
@@ -285,5 +291,6 @@ class Predictor:
             )
             for k in range(int(saved["new"]))
         ]
+        self._placed = [self._places(values) for values, _ in self._new]
         if self._values.shape != (len(self.cells), self._labels.size) or self.weights.size != len(self.cells):
             raise ValueError("values and labels differ in number")

@@ -124,23 +124,22 @@ def cell_ends(values: FloatArray) -> FloatArray:
     return found
 
 
-def counted_by_cell(ends: FloatArray, values: FloatArray, labels: IntArray) -> FloatArray:
+def counted_by_cell(cells: int, place: IntArray, labels: IntArray) -> FloatArray:
     """Count runs by label and cell.
 
     Parameters
     ----------
-    ends : array
-        The ends of the cells.
-    values, labels : array
-        The value and the label (0 or 1) of each run.
+    cells : int
+        How many there are.
+    place, labels : array of int
+        The cell and the label (0 or 1) of each run.
 
     Returns
     -------
     array
         ``counts[label, cell]``.
     """
-    place = np.searchsorted(ends, values)
-    return np.array([np.bincount(place[labels == b], minlength=ends.size) for b in (0, 1)], np.float64)
+    return np.bincount(place + cells * labels, minlength=2 * cells).reshape(2, cells).astype(np.float64)
 
 
 @kernel

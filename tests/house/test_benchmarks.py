@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks import in_c, page, plain, results, verdicts
+from benchmarks import auditor_page, in_c, naive, pairs, page, plain, results
 from benchmarks.__main__ import PARTS
 from benchmarks.measure import LAW, P_PHI, TEST, Ratio
+from dpsmc_audit import audit_samples
 from dpsmc_audit.exact.averages import exact_mean, exact_sd
 from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.sampling.runs import draw_runs
@@ -84,6 +86,43 @@ def test_numpy_and_python_sample_the_same_law() -> None:
 
 
 def test_the_naive_check_refutes_a_mechanism_that_keeps_its_claim() -> None:
-    drawn = verdicts.geometric(1.0)(64, 1)
-    assert verdicts.naive(drawn, 1.0)
-    assert not verdicts.refuted("split", drawn, 1.0)
+    one, zero = naive.geometric(1.0, 64, 1)
+    assert naive.naive(one, zero, 1.0)
+    assert audit_samples(one, zero, 1.0).verdict == "consistent"
+
+
+@pytest.mark.parametrize(
+    ("name", "runs"),
+    [("gaussian_001", 16.4), ("gaussian_01", 19.2), ("laplace_001", 28.5), ("laplace_01", 35.2), ("pure_05", 76.7)],
+)
+def test_the_oracle_is_the_known_one(name: str, runs: float) -> None:
+    assert pairs.oracle(pairs.small_pairs()[name]) == pytest.approx(runs, abs=0.06)
+
+
+def test_samplers_draw_their_laws() -> None:
+    """The share of the most telling half of the outcomes, within five standard errors, for pairs drawn from no table."""
+    rng, runs = np.random.default_rng(1), 20_000
+    staircase = pairs.unseen_pairs()["staircase"]
+    x = np.linspace(-40.0, 41.0, pairs.POINTS)
+    for member, law in ((1, staircase.one), (0, staircase.zero)):
+        drawn = staircase.sampler(member, runs, rng)
+        for low, high in ((-40.0, 0.0), (0.0, 0.3), (0.3, 0.9), (1.0, 1.4)):
+            share = law[(x > low) & (x <= high)].sum()
+            assert abs(np.mean((drawn > low) & (drawn <= high)) - share) < 5 * math.sqrt(share * (1 - share) / runs)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [*pairs.small_pairs(), "geometric_1", "geometric_03", "algorithm2_005", "response", "laplace_125", "gaussian_pure",
+     "release", "unseen_staircase", "unseen_vector", "bound_without_limit", "average_of_six"],
+)  # fmt: skip
+def test_the_auditor_was_measured(name: str) -> None:
+    assert f"auditor_{name}" in KNOWN
+
+
+def test_every_pair_has_a_row() -> None:
+    told = page.text(KNOWN)
+    for name, entry in KNOWN.items():
+        if name.startswith("auditor_") and "pair" in entry.get("details", {}):
+            assert f"| {entry['details']['pair']} |" in told
+    assert not any("oracle" in entry.get("details", {}) for name, entry in KNOWN.items() if auditor_page.PEER in name)

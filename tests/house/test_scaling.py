@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from dpsmc_audit.evidence.bounds import shows
+from benchmarks import pairs
+from dpsmc_audit.evidence.claims import Dp
+from dpsmc_audit.evidence.power import behind, finds
 from experiments import scaling
 from tests.support.documents import TOP
 
@@ -18,24 +21,36 @@ PAGE = (TOP / "docs" / "scaling.md").read_text(encoding="utf-8")
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.01])
 def test_runs_needed_are_recomputed(epsilon: float) -> None:
-    runs, event, p1, p0 = scaling.runs_needed(epsilon)
+    laws = scaling.laws_of_tau(epsilon)
+    oracle, runs = scaling.oracle(laws, epsilon), scaling.runs_needed(laws, epsilon)
     (row,) = ROWS[ROWS["epsilon"] == epsilon].to_dict("records")
-    assert (runs, event) == (row["runs"], row["event"])
-    assert (p1, p0) == pytest.approx((row["p1"], row["p0"]), rel=1e-5)
-    judged = round(scaling.JUDGED * runs)
-    assert shows(judged, p1, p0, epsilon, 0.0, 0.0025)
-    assert not shows(round(0.98 * judged), p1, p0, epsilon, 0.0, 0.0025)
+    assert (oracle, runs) == (pytest.approx(row["oracle"], rel=1e-4), pytest.approx(row["runs"], rel=0.005))
+    claim, late = Dp(epsilon).points, behind(scaling.MANY)
+    assert finds(laws, claim, 2 * runs, scaling.LEVEL, late)
+    assert not finds(laws, claim, round(1.96 * runs), scaling.LEVEL, late)
+    assert oracle < runs < 10 * oracle
+
+
+def test_the_oracle_knows_randomised_response() -> None:
+    """Growth by hand: 3:1 answers, claim ln 2."""
+    growth = 2.0 * (0.75 * math.log(0.75 * 1.5) + 0.25 * math.log(0.25 * 3.0))
+    laws = np.array([0.75, 0.25]), np.array([0.25, 0.75])
+    assert scaling.oracle(laws, math.log(2.0)) == pytest.approx(math.log(100.0) / growth)
+    assert scaling.oracle(laws, math.log(2.0)) == pytest.approx(pairs.oracle(_pair(laws)))
+
+
+def _pair(laws: tuple[np.ndarray, np.ndarray]) -> pairs.Pair:
+    return pairs.Pair("", lambda x, runs, rng: np.zeros(runs), *laws, claim=Dp(math.log(2.0)), level=0.01)
 
 
 def test_the_page_quotes_the_study() -> None:
-    table = re.findall(r"^\| ([\d.]+) \| (tau <= \d+) \|(.*)\|$", PAGE, flags=re.M)
+    table = re.findall(r"^\| (0\.\d+) \|(.*)\|$", PAGE, flags=re.M)
     assert len(table) == len(ROWS)
-    for (epsilon, event, rest), row in zip(table, ROWS.to_dict("records"), strict=True):
-        p1, p0, runs, samples, nanoseconds, sent = (float(cell) for cell in rest.split("|"))
-        assert (float(epsilon), event) == (row["epsilon"], row["event"])
+    for (epsilon, rest), row in zip(table, ROWS.to_dict("records"), strict=True):
+        oracle, runs, samples, nanoseconds, sent = (float(cell) for cell in rest.split("|"))
+        assert float(epsilon) == row["epsilon"]
         for shown, value, digits in (
-            (p1, row["p1"], 2),
-            (p0, row["p0"], 2),
+            (oracle, row["oracle"], 2),
             (runs, row["runs"], 2),
             (samples, row["samples"], 9),
             (nanoseconds, row["nanoseconds_per_run"], 9),
@@ -47,8 +62,7 @@ def test_the_page_quotes_the_study() -> None:
 @pytest.mark.parametrize(("share", "epsilon"), [(0.01, 0.01), (0.1, 0.1), (0.1, 0.01)])
 def test_a_ratio_just_above_the_claim_takes_many_runs(share: float, epsilon: float) -> None:
     """Also more than 2^31 of them."""
-    runs = scaling._runs_for(share, share * math.exp(-1.1 * epsilon), epsilon, 0.99)
-    assert runs * share * epsilon**2 == pytest.approx(13_000, rel=0.1)
+    assert scaling.event_runs(share, epsilon) * share * epsilon**2 == pytest.approx(5500, rel=0.1)
 
 
 def test_costs_follow_from_the_study() -> None:
