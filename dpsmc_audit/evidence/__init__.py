@@ -4,7 +4,7 @@
 - `outputs`, `columns`, `samples`: runs of any mechanism, read and checked. `views`, `scales`, `codes`, `derived`: runs
   as real numbers.
 - `game`: labels are guessed run by run. `predictor`, `shapes`, `scores`: what guesses. `bets`: the e-process, capital
-  that refutes claims at any time. `summary`, `shown`, `kept`: verdict, histogram and trade-off curve, checkpoint.
+  that refutes claims at any time. `summary`, `shown`, `packing`: verdict, histogram and trade-off curve, checkpoint.
 - `events`: what two samples are compared on. `witness`: an event with its structure.
 - `bounds`: lower bounds on epsilon and delta from a fixed number of runs.
 - `power`: what runs could have shown. `profiles`: delta for every epsilon.

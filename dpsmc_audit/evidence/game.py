@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.evidence.bets import Batch, Bettor, Ledger
 from dpsmc_audit.evidence.claims import Dp, Promise
-from dpsmc_audit.evidence.kept import packed, unpacked
 from dpsmc_audit.evidence.outputs import Kind, Outputs
+from dpsmc_audit.evidence.packing import packed, unpacked
 from dpsmc_audit.evidence.predictor import Predictor
 from dpsmc_audit.evidence.scores import Score
 
@@ -277,13 +277,19 @@ class Game:
         Raises
         ------
         KeyError, ValueError
-            If it does not fit. The game must not be used then.
+            If it does not fit. The game is then unchanged.
         """
-        pools = [unpacked(saved, f"waiting_{k}") for k in range(int(saved["waiting"]))]
-        predictor = None
-        if int(saved["labelled"]):
-            predictor = Predictor(pools[0], self._score)
-            predictor.restore(saved)
+        other = Game(self.rules, None if self._score is None else self._score.fresh())
+        other._take(saved)
+        self.__dict__.update(other.__dict__)
+
+    def _take(self, saved: Saved) -> None:
+        """Set the state of a new game."""
+        self._waiting = [unpacked(saved, f"waiting_{k}") for k in range(int(saved["waiting"]))]
+        self.labelled, self.used = int(saved["labelled"]), [int(saved["used_0"]), int(saved["used_1"])]
+        if self.labelled:
+            self.predictor = Predictor(self._waiting[0], self._score)
+            self.predictor.restore(saved)
         for name, ledger in (("at_delta", self.at_delta), ("profile", self.profile)):
             for part in ("log_capital", "paid", "best"):
                 setattr(ledger, part, _shaped(saved[f"{name}_{part}"], getattr(ledger, part)))
@@ -299,9 +305,6 @@ class Game:
             )
             for k in range(int(saved["open"]))
         ]
-        self.predictor, self._waiting = predictor, pools
-        self.labelled, self.used = int(saved["labelled"]), [int(saved["used_0"]), int(saved["used_1"])]
-        self._coins = np.random.default_rng([self.rules.seed, _LABELS])
         self._coins.random(self.labelled)
 
     def bounds(self) -> Bounds:
@@ -312,15 +315,18 @@ class Game:
         Bounds
             The bounds so far.
         """
-        main, profile = self.rules.promise.main, self.profile
-        enough = math.log(1.0 / self.rules.level)
-        shares, own = profile.delta[0], int(np.argmax(profile.epsilon == main.epsilon))
-        lower = _largest(self.at_delta.epsilon, self.at_delta.best[:, 0] >= enough)
-        share = _largest(shares, profile.best[own] >= enough)
+        main, profile, claim = self.rules.promise.main, self.profile, self.at_delta
+        enough, shares = math.log(1.0 / self.rules.level), profile.delta[0]
+        row, column = (int(np.argmax(grid == main.epsilon)) for grid in (claim.epsilon, profile.epsilon))
+        at_delta, at_epsilon = claim.best[:, 0].copy(), profile.best[column].copy()
+        if isinstance(
+            self.rules.promise, Dp
+        ):  # the same bets as those on the claim, which are looked at after every run
+            known = math.inf if self.refuted else min(at_delta[row], np.nextafter(enough, 0.0))
+            at_delta[row] = at_epsilon[shares == main.delta] = known
+        lower, share = _largest(claim.epsilon, at_delta >= enough), _largest(shares, at_epsilon >= enough)
         if not self.refuted:  # the verdict and the bounds must not contradict each other
             lower, share = min(lower, main.epsilon), min(share, main.delta)
-        elif isinstance(self.rules.promise, Dp):
-            lower, share = max(lower, main.epsilon), max(share, main.delta)
         shared = enough + math.log(profile.epsilon.size)
         band = np.array([_largest(shares, row >= shared) for row in profile.best])
         # a profile never rises: what holds at a larger epsilon holds at a smaller one

@@ -81,6 +81,10 @@ class Score(Protocol):
         """
         ...
 
+    def fresh(self) -> Score:
+        """Return a score of the same kind that has learnt nothing."""
+        ...
+
     def saved(self) -> Saved:
         """Return the state."""
         ...
@@ -182,7 +186,8 @@ class _Fitted:
         Returns
         -------
         Saved
-            The runs so far; the fit follows from them.
+            The runs so far; the fit follows from them. A classifier that draws random numbers of its own is fitted to
+            other ones when it is restored.
         """
         return {"seen": self.seen, "labels": self.labels, "fitted": self.fitted}
 
@@ -208,6 +213,10 @@ class Linear(_Fitted):
     def __init__(self) -> None:
         super().__init__()
         self._center, self._scale, self._slope = np.zeros(1), np.ones(1), np.zeros(1)
+
+    def fresh(self) -> Linear:
+        """Return a linear score that has learnt nothing."""
+        return Linear()
 
     def fit(self) -> None:
         """Fit by a few steps of Newton's method."""
@@ -280,6 +289,10 @@ class ClassifierScore(_Fitted):
         super().__init__()
         self.factory, self.called = factory, name
         self._classifier: Classifier | None = None
+
+    def fresh(self) -> ClassifierScore:
+        """Return a score of the same kind that has learnt nothing."""
+        return ClassifierScore(self.factory, self.called)
 
     def fit(self) -> None:
         """Make a classifier and fit it to all runs so far.

@@ -42,6 +42,9 @@ _PRIOR = np.repeat([0.06 / _SINGLES, 0.1 / _RAMPS, 0.18 / _TAILS], [_SINGLES, _R
 _SCALE_WEIGHTS = np.array([[0.04, 0.03, 0.65, 0.28], [0.03, 0.15, 0.78, 0.04], [0.2, 0.6, 0.13, 0.07]])
 """The prior weight of each scale, for lines and curves, ramps, and tails."""
 
+_KINDS = np.repeat([0, 1, 2], [_SINGLES, _RAMPS, _TAILS])
+"""Which weights of scales each line has."""
+
 _LEAF = 1.5
 """The probability in a leaf has the prior Beta(1.5, 1.5)."""
 
@@ -370,15 +373,15 @@ def _tree(ones, zeros, leaf, chance):
 
 
 @kernel
-def _all_curves(lines, ones, zeros, scales, weights, prior, starts, log_evidence, chance):
+def _all_curves(lines, kinds, ones, zeros, scales, weights, prior, starts, log_evidence, chance):
     """Fit two curves of two parameters, and a line to each row of `lines`."""
     nothing = np.zeros(ones.size)
     log_evidence[0] = prior[0] + _curve(lines[0], lines[1], ones, zeros, scales, weights[0], starts[0], chance[0])
     log_evidence[1] = prior[1] + _curve(lines[2], lines[3], ones, zeros, scales, weights[0], starts[1], chance[1])
     for j in range(lines.shape[0]):
-        kind = 0 if j < 5 else (1 if j < 14 else 2)
+        own = weights[kinds[j]]
         log_evidence[2 + j] = prior[2 + j] + _curve(
-            lines[j], nothing, ones, zeros, scales, weights[kind], starts[2 + j], chance[2 + j]
+            lines[j], nothing, ones, zeros, scales, own, starts[2 + j], chance[2 + j]
         )
 
 
@@ -436,7 +439,7 @@ def learnt(counts: FloatArray, start: FloatArray) -> Learnt:
     evidence[2] = math.log(_STEP) + _steps(ones, zeros, _LEAF, False, chance[2])
     evidence[3] = math.log(_TREE) + _tree(ones, zeros, _LEAF, chance[3])
     prior = np.log(np.concatenate([[_QUADRATIC, _EXPONENTIAL], _PRIOR]))
-    _all_curves(lines, ones, zeros, _SCALES, _SCALE_WEIGHTS, prior, start, evidence[4:], chance[4:])
+    _all_curves(lines, _KINDS, ones, zeros, _SCALES, _SCALE_WEIGHTS, prior, start, evidence[4:], chance[4:])
     top = float(evidence.max())
     weight = np.exp(evidence - top)
     total = float(weight.sum())

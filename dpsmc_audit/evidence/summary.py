@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from dpsmc_audit.evidence.game import Game
 from dpsmc_audit.evidence.power import detectable
 from dpsmc_audit.evidence.shown import witness_of
@@ -27,10 +29,11 @@ def finding_of(game: Game, floor: float) -> Finding:
     """
     rules, predictor = game.rules, game.predictor
     assert predictor is not None
-    bounds, main = game.bounds(), rules.promise.main
+    bounds = game.bounds()
     cells = predictor.cells[0].ends.size
     could = detectable(rules.promise, game.labelled, rules.level, floor, cells)
     if not game.refuted:
         return Finding(Verdict.CONSISTENT, bounds.epsilon, bounds.delta, None, could=could)
-    witness = witness_of(predictor, main.epsilon)
+    richest = int(np.argmax(np.round(game.bettor.capital.sum(axis=1), 9)))
+    witness = witness_of(predictor, rules.promise.points[richest].epsilon)
     return Finding(Verdict.VIOLATED, bounds.epsilon, bounds.delta, witness, could=could)
