@@ -281,7 +281,7 @@ class Game:
         """
         other = Game(self.rules, None if self._score is None else self._score.fresh())
         other._take(saved)
-        self.__dict__.update(other.__dict__)
+        vars(self).update(vars(other))
 
     def _take(self, saved: Saved) -> None:
         """Set the state of a new game."""
