@@ -319,9 +319,8 @@ class Game:
         enough, shares = math.log(1.0 / self.rules.level), profile.delta[0]
         row, column = (int(np.argmax(grid == main.epsilon)) for grid in (claim.epsilon, profile.epsilon))
         at_delta, at_epsilon = claim.best[:, 0].copy(), profile.best[column].copy()
-        if isinstance(
-            self.rules.promise, Dp
-        ):  # the same bets as those on the claim, which are looked at after every run
+        if isinstance(self.rules.promise, Dp):
+            # the same bets as those on the claim, which are looked at after every run
             known = math.inf if self.refuted else min(at_delta[row], np.nextafter(enough, 0.0))
             at_delta[row] = at_epsilon[shares == main.delta] = known
         lower, share = _largest(claim.epsilon, at_delta >= enough), _largest(shares, at_epsilon >= enough)
