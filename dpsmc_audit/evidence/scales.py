@@ -133,7 +133,18 @@ class Number:
         return coded
 
     def words(self, low: float, high: float) -> str:
-        """Say in words what ``low <= view < high`` means."""
+        """Say in words what ``low <= view < high`` means.
+
+        Parameters
+        ----------
+        low, high : float
+            The range of the view.
+
+        Returns
+        -------
+        str
+            The event.
+        """
         if MISSING < high <= MINUS_INF:
             return f"{self.name} is missing"
         below, above = low <= MINUS_INF, high > PLUS_INF
@@ -198,7 +209,18 @@ class Category:
         return self.codes.of(table[self.name]).astype(np.float64)
 
     def words(self, low: float, high: float) -> str:
-        """Say in words what ``low <= view < high`` means."""
+        """Say in words what ``low <= view < high`` means.
+
+        Parameters
+        ----------
+        low, high : float
+            The range of the view.
+
+        Returns
+        -------
+        str
+            The event.
+        """
         last = self.codes.most
         first = math.ceil(min(max(low, 0.0), last + 1.0))
         stop = last + 1 if high > last else math.ceil(max(high, 0.0))
@@ -290,7 +312,18 @@ class Pair:
         return ((codes + _FIRST) * _KEY + _keys(values)).view(np.float64)
 
     def words(self, low: float, high: float) -> str:
-        """Say in words what ``low <= view < high`` means."""
+        """Say in words what ``low <= view < high`` means.
+
+        Parameters
+        ----------
+        low, high : float
+            The range of the view.
+
+        Returns
+        -------
+        str
+            The event.
+        """
         (first, least), (last, end) = self._place(low), self._place(high)
         if (first, least) >= (last, end):
             return f"no {self.name}"

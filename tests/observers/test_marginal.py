@@ -191,7 +191,7 @@ def test_bets_refute_it_with_fewer_runs() -> None:
     )
     assert found.verdict == "violated"
     assert found.runs < 300_000
-    assert f"after {found.runs} runs" in found.sentence
+    assert f"{2 * found.runs:,} runs" in found.words.method
     assert found.histogram.p1.sum() == pytest.approx(1.0)
 
 
