@@ -275,3 +275,15 @@ def test_a_stopped_game_has_the_band_of_a_round_number_of_runs() -> None:
             assert np.any(inner)
             assert np.allclose((high - rate)[inner], wide)
     assert _LEAST == 16
+
+
+def test_a_coordinate_that_moves_late_and_far_is_no_trouble() -> None:
+    """It was constant in all runs that the linear score was fitted to."""
+    members = []
+    for x in (0, 1):
+        vectors = np.zeros((60, 2))
+        vectors[:, 0] = np.random.default_rng(x).normal(size=60)
+        vectors[40:, 1] = [1e200, -math.inf] * 10
+        members.append(read_outputs(vectors, 60, "runs"))
+    game = play(game_of(Dp(1.0), 60), members, [60])
+    assert np.all(np.isfinite(game.bettor.capital))

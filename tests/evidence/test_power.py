@@ -80,11 +80,11 @@ def test_a_few_audits_find_it_too(case: tuple[int, int, float]) -> None:
 
 
 @given(st.integers(50, 10**6), st.sampled_from([2, 51, 10_000]), st.sampled_from([0.0, 1e-3]), st.floats(0.0, 2.0))
-@settings(max_examples=15)
+@settings(max_examples=5)
 def test_more_runs_show_smaller_violations(labelled: int, cells: int, delta: float, epsilon: float) -> None:
     few, many = (detectable(Dp(epsilon, delta), n, 0.01, 0.1, cells) for n in (labelled, 2 * labelled))
-    for p in few.others:
-        small, large = many.others[p], few.others[p]
+    for p in few.by_probability:
+        small, large = many.by_probability[p], few.by_probability[p]
         assert large is None or (small is not None and epsilon < small <= large * (1 + 1e-5))
     assert many.delta is None or many.delta > delta
     assert few.delta is None or (many.delta is not None and many.delta <= few.delta * (1 + 1e-5))
