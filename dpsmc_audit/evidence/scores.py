@@ -251,7 +251,8 @@ class Linear(_Fitted):
         return made.values(self.seen)
 
     def _standard(self, x: FloatArray) -> FloatArray:
-        return np.asarray(np.clip((x - self._center) / self._scale, -10.0, 10.0))
+        with np.errstate(over="ignore"):
+            return np.asarray(np.clip((x - self._center) / self._scale, -10.0, 10.0))
 
     def values(self, features: FloatArray) -> FloatArray:
         """Return the score of each run.

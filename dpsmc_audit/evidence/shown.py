@@ -187,7 +187,7 @@ class TradeOff:
 def trade_off(predictor: Predictor, level: float, stopped: bool = False) -> TradeOff:
     """Estimate a trade-off curve with simultaneous bands (Dvoretzky, Kiefer, Wolfowitz, Massart).
 
-    A game that stopped at its refutation stopped at a lucky run. Its band is about the first 16, 32, 64, ... runs, as
+    A game that stopped before it had all its runs may have stopped at a lucky one. Its band is about the first 16, 32, 64, ... runs, as
     many as there are: their number is no matter of luck, and all these bands share half of the level.
 
     Parameters

@@ -416,7 +416,7 @@ def _found(game: Game, name: str, claim: Claim, floor: float, seconds: float) ->
         runs=(game.labelled + 1) // 2,
         used=(game.used[0], game.used[1]),
         bounds=game.bounds(),
-        curve=trade_off(predictor, game.rules.level, stopped=game.refuted and game.rules.early),
+        curve=trade_off(predictor, game.rules.level, stopped=max(game.used) < game.rules.most),
         histogram=Histogram.of(predictor),
         views=dict(zip(predictor.names, weights, strict=True)),
         seconds=seconds,
