@@ -33,7 +33,7 @@ from dpsmc_audit.tasks.paper import P_PHI, P
 TOP = Path(__file__).parent.parent
 RESULTS = TOP / "experiments" / "results" / "scaling.csv"
 TEST = Sprt(P, delta=0.01, alpha=0.01)
-EPSILONS = (0.2, 0.1, 0.05, 0.02, 0.01, 0.001, 0.0001)
+EPSILONS = (0.2, 0.1, 0.05, 0.02, 0.01, 0.001)
 MOST, LEVEL, MANY = 2**50, 0.01, 10_000
 """The most runs that are tried, the level, and a number of cells beyond which learning costs no more."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import auditor_page, in_c, naive, pairs, page, plain, results
+from benchmarks import auditor_page, in_c, naive, page, pairs, plain, results
 from benchmarks.__main__ import PARTS
 from benchmarks.measure import LAW, P_PHI, TEST, Ratio
 from dpsmc_audit import audit_samples
@@ -100,7 +100,7 @@ def test_the_oracle_is_the_known_one(name: str, runs: float) -> None:
 
 
 def test_samplers_draw_their_laws() -> None:
-    """The share of the most telling half of the outcomes, within five standard errors, for pairs drawn from no table."""
+    """Shares of a few intervals within five standard errors, for the staircase, which is drawn from no table."""
     rng, runs = np.random.default_rng(1), 20_000
     staircase = pairs.unseen_pairs()["staircase"]
     x = np.linspace(-40.0, 41.0, pairs.POINTS)
