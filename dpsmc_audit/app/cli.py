@@ -111,7 +111,7 @@ def _run(job: _Job, config: Config) -> None:
     _refuse_release(job.folder, config)
     key = _key(config)
     if job.sweep is not None and take_over(job.folder, job.sweep, key):
-        Checkpoint(job.folder, key).clear()  # an attempt can be killed between its result and the end
+        Checkpoint(job.folder, key).clear(others=True)  # an attempt can be killed between its result and the end
         job.warn(read_json(job.folder / RESULT).get("warnings", []))
         job.note("kept")
         return
@@ -124,6 +124,8 @@ def _run(job: _Job, config: Config) -> None:
     clean(job.folder)
     job.note("begun")
     _compute(job, config, key)
+    if job.sweep is not None:
+        Checkpoint(job.folder, key).clear(others=True)
     job.note("done")
 
 

@@ -208,15 +208,25 @@ class Checkpoint:
         self._path(stage).unlink(missing_ok=True)
         self.kept.pop(stage, None)
 
-    def clear(self) -> None:
-        """Remove the files of this task, also those of an attempt that was killed. Other files are not touched."""
+    def clear(self, *, others: bool = False) -> None:
+        """Remove the files of this task, also those of an attempt that was killed. Files of users are not touched.
+
+        Parameters
+        ----------
+        others : bool
+            Also remove checkpoints of other tasks, as a folder of a sweep holds one point after the other.
+        """
         ours = {self._path(stage) for stage in [*self._stages]}
-        ours |= {path for path in self.folder.glob("checkpoint-*.npz") if self._is_ours(path)}
+        for path in self.folder.glob("checkpoint-*.npz"):
+            key = _key_in(path)
+            if key == self.key or (others and key is not None):
+                ours.add(path)
         for path in ours:
             path.unlink(missing_ok=True)
 
-    def _is_ours(self, path: Path) -> bool:
-        """Tell whether a file is a checkpoint of this task."""
-        with suppress(Exception), np.load(io.BytesIO(regular(path).read_bytes()), allow_pickle=False) as file:
-            return bool(json.loads(bytes(file["head"]))["key"] == self.key)
-        return False
+
+def _key_in(path: Path) -> str | None:
+    """Read the key of a checkpoint. None if the file is no checkpoint."""
+    with suppress(Exception), np.load(io.BytesIO(regular(path).read_bytes()), allow_pickle=False) as file:
+        return str(json.loads(bytes(file["head"]))["key"])
+    return None

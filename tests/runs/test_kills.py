@@ -149,25 +149,25 @@ def test_killed_at_every_file_operation(forks: Forks, tmp_path: Path, kind: str)
 
 LONG = ["delta=0.01", "epsilon=0.1", "backend.checkpoint=0"]
 TIMED: dict[str, list[str]] = {
-    "simulate, serial": ["task=simulate", "runs=1500000", *LONG, "backend=serial", "hydra.run.dir=r"],
-    "marginal, threads": ["notion=marginal", "runs=1500000", "pairs=4", *LONG, "hydra.run.dir=r"],
+    "simulate, serial": ["task=simulate", "runs=300000", *LONG, "backend=serial", "hydra.run.dir=r"],
+    "marginal, threads": ["notion=marginal", "runs=300000", "pairs=4", *LONG, "hydra.run.dir=r"],
     "marginal, processes": [
-        *("notion=marginal", "runs=1500000", "pairs=4", *LONG, "backend=processes", "backend.workers=2"),
+        *("notion=marginal", "runs=300000", "pairs=4", *LONG, "backend=processes", "backend.workers=2"),
         *("hydra.run.dir=r",),
     ],
     "marginal, dask": [
-        *("notion=marginal", "runs=1500000", "pairs=4", *LONG, "backend=dask", "backend.workers=2", "hydra.run.dir=r"),
+        *("notion=marginal", "runs=300000", "pairs=4", *LONG, "backend=dask", "backend.workers=2", "hydra.run.dir=r"),
     ],
     "expected": ["pairs=300", "draws=3000", *LONG, "hydra.run.dir=r"],
     "informed": ["notion=informed", "pairs=200", *LONG, "hydra.run.dir=r"],
     "sampler, processes": [
-        *("sampler=own_code:noisy", "epsilon=2", "runs=2000000", "backend=processes", "backend.workers=2"),
+        *("sampler=own_code:noisy", "epsilon=2", "runs=300000", "backend=processes", "backend.workers=2"),
         *("backend.checkpoint=0", "hydra.run.dir=r"),
     ],
-    "estimate": ["task=estimate", "model=python", "model.target=own_code:draw", "runs=3000000", "hydra.run.dir=r"],
-    "sweep": ["-m", "task=simulate", "runs=300000", *LONG, "alpha=0.01,0.02,0.05", "hydra.sweep.dir=s"],
+    "estimate": ["task=estimate", "model=python", "model.target=own_code:draw", "runs=600000", "hydra.run.dir=r"],
+    "sweep": ["-m", "task=simulate", "runs=100000", *LONG, "alpha=0.01,0.02,0.05", "hydra.sweep.dir=s"],
     "sweep, joblib": [
-        *("-m", "task=simulate", "runs=300000", *LONG, "alpha=0.01,0.02,0.05", "hydra.sweep.dir=s", "backend=serial"),
+        *("-m", "task=simulate", "runs=100000", *LONG, "alpha=0.01,0.02,0.05", "hydra.sweep.dir=s", "backend=serial"),
         *("hydra/launcher=joblib", "hydra.launcher.n_jobs=2"),
     ],
 }
@@ -197,7 +197,7 @@ def killed_at_moments(folder: Path, words: list[str], kills: int, seed: int, mos
     for turn in range(kills):
         before = finished(folder)
         process = started(folder, words)
-        time.sleep(0.3 + rng.random() * most)
+        time.sleep(0.3 + rng.random() * min(most, 8.0))
         stopped += process.poll() is None
         process.send_signal((signal.SIGKILL, signal.SIGTERM)[turn % 2])
         assert process.wait(timeout=60) in (0, -signal.SIGKILL, -signal.SIGTERM, 143)

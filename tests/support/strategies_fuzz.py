@@ -99,7 +99,8 @@ LAWS = (
 STRANGE = ("unknown=1", "+new=1", "++p=0.5", "~p", "~task", "~mechanism", "p", "=1", "p==0.5", "task@x=audit", "+p=0.7",
            "+sweep=nothing", "+task=simulate", "hydra.run.dir=", "hydra.job.chdir=true", "hydra.output_subdir=.hydra",
            "hydra.verbose=true", "hydra.callbacks=null", "p_phi=${p}", "p=${p}", "alpha=${delta}", "epsilon=${task}",
-           "--nope", "--cfg", "--cfg=nope", "-z", "seed=range(3,1,1)", "task=[audit]", "task=null", "entry=${pairs}", "model=null", "notion={}", "")  # fmt: skip
+           "task=[audit]", "task=null", "entry=${pairs}", "model=null", "notion={}", "--nope", "--cfg", "-z",
+           "--cfg=nope", "seed=range(3,1,1)", "")  # fmt: skip
 
 VALUES = FLOATS | INTEGERS | WORDS
 PLAIN = (*FLOATS, *INTEGERS, "method", "relation", "engine.kernel", "epsilons")
