@@ -46,7 +46,7 @@ IN_README = set(commands(README.read_text(encoding="utf-8")))
 
 def _few(command: str) -> list[str]:
     """Fewer runs where a command leaves their number open and no output is shown for it."""
-    if any(word in command for word in ("runs=", "task=verify", "model=recorded", "engine=exact", "method=anytime")):
+    if any(word in command for word in ("runs=", "task=verify", "model=recorded", "engine=exact", "samples=")):
         return []
     return ["runs=20" if "model=" in command else "runs=2000"]
 
