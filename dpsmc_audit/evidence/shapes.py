@@ -1,8 +1,9 @@
 """Learn how the label of a run depends on one number: the probability of label 1 in cells of that number.
 
 The runs so far are sorted into cells. Many small models explain the labels of the cells: straight lines and curves in
-ranks, ramps with plateaus, tails, one step, and a tree of halves. Each has an evidence, the probability that it gives
-to the labels it saw, its parameters averaged out. The prediction is the average of the models, weighted by evidence.
+ranks, ramps with plateaus, tails, one step, one cell that stands out, and a tree of halves. Each has an evidence, the
+probability that it gives to the labels it saw, its parameters averaged out. The prediction is the average of the
+models, weighted by evidence.
 
 Labels are fair: P(label = 1) = 1/2 whatever the mechanism does. Every curve uses this: its intercept follows from its
 slope. A prediction that is wrong costs power, never the level of a verdict.
@@ -35,7 +36,7 @@ _CENTERS, _WIDTHS, _KNOTS = (-0.9, 0.0, 0.9), (0.3, 0.8, 1.6), (2.0, 3.5)
 
 _SINGLES, _RAMPS, _TAILS = 5, len(_CENTERS) * len(_WIDTHS), 2 * len(_KNOTS)
 
-_NULL, _QUADRATIC, _EXPONENTIAL, _SYMMETRIC, _STEP, _TREE = 0.02, 0.42, 0.07, 0.03, 0.07, 0.05
+_NULL, _QUADRATIC, _EXPONENTIAL, _SYMMETRIC, _STEP, _TREE, _SPIKE = 0.02, 0.39, 0.07, 0.03, 0.07, 0.05, 0.03
 _PRIOR = np.repeat([0.06 / _SINGLES, 0.1 / _RAMPS, 0.18 / _TAILS], [_SINGLES, _RAMPS, _TAILS])
 """The prior weight of each model. They were chosen by trying them on known pairs; see benchmarks/README.md."""
 
@@ -316,6 +317,29 @@ def _steps(ones, zeros, leaf, symmetric, chance):
 
 
 @kernel
+def _spikes(ones, zeros, leaf, chance):
+    """Average over all cells: one stands out from all others together. Returns the log evidence."""
+    cells = ones.size
+    log_weight = np.empty(cells)
+    all_ones, all_zeros = ones.sum(), zeros.sum()
+    flat = 2.0 * _log_beta(leaf, leaf)
+    for c in range(cells):
+        own = _log_beta(leaf + ones[c], leaf + zeros[c])
+        log_weight[c] = own + _log_beta(leaf + all_ones - ones[c], leaf + all_zeros - zeros[c]) - flat
+    top = log_weight.max()
+    share = np.exp(log_weight - top)
+    total = share.sum()
+    runs, rest = all_ones + all_zeros + 2.0 * leaf, 0.0
+    for c in range(cells):
+        rest += share[c] / total * (leaf + all_ones - ones[c]) / (runs - ones[c] - zeros[c])
+    for c in range(cells):
+        n = ones[c] + zeros[c]
+        own = (leaf + ones[c]) / (2.0 * leaf + n) - (leaf + all_ones - ones[c]) / (runs - n)
+        chance[c] = rest + share[c] / total * own
+    return top + math.log(total / cells)
+
+
+@kernel
 def _middle(sums, first, last):
     """Where to cut cells first, ..., last - 1 so that both halves hold about as many runs."""
     half = 0.5 * (sums[first] + sums[last])
@@ -431,13 +455,14 @@ def learnt(counts: FloatArray, start: FloatArray) -> Learnt:
         return Learnt(-runs * math.log(2.0), np.array([0.5]))
     rank = np.clip((np.cumsum(sizes) - 0.5 * sizes) / runs, 0.25 / runs, 1.0 - 0.25 / runs)
     lines = _lines(rank)
-    evidence, chance = np.empty(6 + len(lines)), np.empty((6 + len(lines), cells))
+    evidence, chance = np.empty(7 + len(lines)), np.empty((7 + len(lines), cells))
     evidence[0], chance[0] = math.log(_NULL) - runs * math.log(2.0), 0.5
     evidence[1] = math.log(_SYMMETRIC) + _steps(ones, zeros, _LEAF, True, chance[1])
     evidence[2] = math.log(_STEP) + _steps(ones, zeros, _LEAF, False, chance[2])
     evidence[3] = math.log(_TREE) + _tree(ones, zeros, _LEAF, chance[3])
+    evidence[4] = math.log(_SPIKE) + _spikes(ones, zeros, _LEAF, chance[4])
     prior = np.log(np.concatenate([[_QUADRATIC, _EXPONENTIAL], _PRIOR]))
-    _all_curves(lines, ones, zeros, _SCALES, _SCALE_WEIGHTS, prior, start, evidence[4:], chance[4:])
+    _all_curves(lines, ones, zeros, _SCALES, _SCALE_WEIGHTS, prior, start, evidence[5:], chance[5:])
     top = float(evidence.max())
     weight = np.exp(evidence - top)
     total = float(weight.sum())

@@ -78,6 +78,21 @@ def test_a_tree_is_averaged_over_all_prunings(rows: list[tuple[int, int]]) -> No
     assert np.allclose(chance, np.exp(np.array(weights) - logsumexp(weights)) @ np.array(curves), atol=1e-9)
 
 
+@given(COUNTS)
+@settings(max_examples=50)
+def test_one_cell_that_stands_out_is_averaged_over_all_cells(rows: list[tuple[int, int]]) -> None:
+    ones, zeros = np.array(rows, float).T
+    weights, curves = [], []
+    for cell in range(ones.size):
+        rest = ones.sum() - ones[cell], zeros.sum() - zeros[cell]
+        weights.append(leaf(ones[cell], zeros[cell]) + leaf(*rest))
+        curves.append(np.where(np.arange(ones.size) == cell, mean(ones[cell], zeros[cell]), mean(*rest)))
+    chance = np.empty(ones.size)
+    expected = logsumexp(weights) - math.log(ones.size)
+    assert shapes._spikes(ones, zeros, _LEAF, chance) == pytest.approx(expected, abs=1e-8)
+    assert np.allclose(chance, np.exp(np.array(weights) - logsumexp(weights)) @ np.array(curves), atol=1e-9)
+
+
 # --- curves, by another optimiser -----------------------------------------------------------------------------------
 
 
@@ -149,7 +164,15 @@ def test_swapped_labels_swap_the_predictions() -> None:
 
 
 def test_prior_weights_add_up() -> None:
-    own = shapes._NULL + shapes._QUADRATIC + shapes._EXPONENTIAL + shapes._SYMMETRIC + shapes._STEP + shapes._TREE
+    own = (
+        shapes._NULL
+        + shapes._QUADRATIC
+        + shapes._EXPONENTIAL
+        + shapes._SYMMETRIC
+        + shapes._STEP
+        + shapes._TREE
+        + shapes._SPIKE
+    )
     assert own + shapes._PRIOR.sum() == pytest.approx(1.0)
     assert np.allclose(shapes._SCALE_WEIGHTS.sum(axis=1), 1.0)
 
