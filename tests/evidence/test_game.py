@@ -92,7 +92,7 @@ def test_a_game_with_more_runs_goes_on_where_the_shorter_one_ended(early: bool) 
             seen[game.labelled + used] = game.bettor.capital.tolist()
             return used
 
-        game.bettor.bet = spy  # type: ignore[method-assign]
+        game.bettor.bet = spy  # type: ignore[assignment, method-assign]
         play(game, members, [200])
         assert max(game.used) <= most
     for most in (60, 61, 150):
@@ -217,14 +217,14 @@ def test_who_may_look_at_a_batch_is_judged_when_it_ends() -> None:
     """Also without a delta: the ledgers have some of their own."""
     for predictor, whole in ((None, False), (HOSTILE["parity"], True)):
         game = game_of(Dp(1.0), 50, predictor=predictor)
-        seen = []
+        seen: list[bool] = []
         bet = game.bettor.bet
 
         def spy(batch: Any, early: bool, bet: Any = bet, seen: list[bool] = seen) -> int:
             seen.append(batch.whole)
             return int(bet(batch, early))
 
-        game.bettor.bet = spy  # type: ignore[method-assign]
+        game.bettor.bet = spy  # type: ignore[assignment, method-assign]
         play(game, drawn(PAIRS["two values, 1"], 50), [50])
         assert set(seen) == {whole}
 

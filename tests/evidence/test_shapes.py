@@ -125,7 +125,7 @@ def test_a_curve_is_the_one_that_another_optimiser_finds(seed: int) -> None:
         b, c = float(slopes[0]), float(slopes[1]) if seed % 2 else 0.0
         score = b * x + c * y
         score = score + intercept(score, sizes)
-        return -log_likelihood(score, ones, zeros) + 0.5 * (b**2 + c**2) / widest**2
+        return float(-log_likelihood(score, ones, zeros) + 0.5 * (b**2 + c**2) / widest**2)
 
     best = minimize(cost, np.zeros(1 + seed % 2), method="Nelder-Mead", options={"xatol": 1e-7, "fatol": 1e-10}).x
     at, chance = np.zeros(3), np.empty(12)
@@ -143,7 +143,7 @@ def test_a_curve_is_the_one_that_another_optimiser_finds(seed: int) -> None:
 
 
 @given(COUNTS)
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_models_are_weighted_by_evidence_and_give_probabilities(rows: list[tuple[int, int]]) -> None:
     zeros, ones = np.array(rows, float).T
     found = learnt(np.array([zeros, ones]), starts())
@@ -164,15 +164,8 @@ def test_swapped_labels_swap_the_predictions() -> None:
 
 
 def test_prior_weights_add_up() -> None:
-    own = (
-        shapes._NULL
-        + shapes._QUADRATIC
-        + shapes._EXPONENTIAL
-        + shapes._SYMMETRIC
-        + shapes._STEP
-        + shapes._TREE
-        + shapes._SPIKE
-    )
+    names = ("NULL", "QUADRATIC", "EXPONENTIAL", "SYMMETRIC", "STEP", "TREE", "SPIKE")
+    own = sum(getattr(shapes, f"_{name}") for name in names)
     assert own + shapes._PRIOR.sum() == pytest.approx(1.0)
     assert np.allclose(shapes._SCALE_WEIGHTS.sum(axis=1), 1.0)
 
