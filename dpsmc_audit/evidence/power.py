@@ -26,7 +26,7 @@ FloatArray = NDArray[np.float64]
 POWER = 0.9
 _PROBABILITIES = (0.5, 0.1, 0.01, 0.001)
 
-_FEWEST_BEHIND, _MOST_BEHIND, _FINE = 1.5, 7.3, 50
+_FEWEST_BEHIND, _MOST_BEHIND, _FINE = 0.8, 8.3, 50
 
 
 def behind(cells: int) -> float:

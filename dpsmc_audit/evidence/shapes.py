@@ -1,8 +1,9 @@
 """Learn how the label of a run depends on one number: the probability of label 1 in cells of that number.
 
 The runs so far are sorted into cells. Many small models explain the labels of the cells: straight lines and curves in
-ranks, ramps with plateaus, tails, one step, and a tree of halves. Each has an evidence, the probability that it gives
-to the labels it saw, its parameters averaged out. The prediction is the average of the models, weighted by evidence.
+ranks, ramps with plateaus, tails, one step, one cell that stands out, and a tree of halves. Each has an evidence, the
+probability that it gives to the labels it saw, its parameters averaged out. The prediction is the average of the
+models, weighted by evidence.
 
 Labels are fair: P(label = 1) = 1/2 whatever the mechanism does. Every curve uses this: its intercept follows from its
 slope. A prediction that is wrong costs power, never the level of a verdict.
@@ -39,9 +40,20 @@ _KINDS = np.repeat([0, 1, 2], [_SINGLES, _RAMPS, _TAILS])
 """The kind of each line: a score, a ramp or a tail."""
 
 _FEW, _MANY = 400.0, 6000.0
-_NAMES = ("nothing", "symmetric step", "step", "tree", "quadratic", "exponential", "scores", "ramps", "tails")
-_AT_FEW = np.array([0.02, 0.03, 0.06, 0.04, 0.5, 0.07, 0.06, 0.1, 0.12])
-_AT_MANY = np.array([0.02, 0.04, 0.1, 0.08, 0.1, 0.06, 0.06, 0.1, 0.44])
+_NAMES = (
+    "nothing",
+    "symmetric step",
+    "step",
+    "tree",
+    "one cell",
+    "quadratic",
+    "exponential",
+    "scores",
+    "ramps",
+    "tails",
+)
+_AT_FEW = np.array([0.02, 0.03, 0.06, 0.04, 0.03, 0.47, 0.07, 0.06, 0.1, 0.12])
+_AT_MANY = np.array([0.02, 0.04, 0.08, 0.07, 0.05, 0.1, 0.06, 0.06, 0.1, 0.42])
 """The prior weight of each family of models, in the order of `_NAMES`, up to `_FEW` runs and from `_MANY` runs on.
 
 A violation that everything shows is found with few runs. What is left to be found with many runs is in the tails. The
@@ -324,6 +336,29 @@ def _steps(ones, zeros, leaf, symmetric, chance):
 
 
 @kernel
+def _spikes(ones, zeros, leaf, chance):
+    """Average over all cells: one stands out from all others together. Returns the log evidence."""
+    cells = ones.size
+    log_weight = np.empty(cells)
+    all_ones, all_zeros = ones.sum(), zeros.sum()
+    flat = 2.0 * _log_beta(leaf, leaf)
+    for c in range(cells):
+        own = _log_beta(leaf + ones[c], leaf + zeros[c])
+        log_weight[c] = own + _log_beta(leaf + all_ones - ones[c], leaf + all_zeros - zeros[c]) - flat
+    top = log_weight.max()
+    share = np.exp(log_weight - top)
+    total = share.sum()
+    runs, rest = all_ones + all_zeros + 2.0 * leaf, 0.0
+    for c in range(cells):
+        rest += share[c] / total * (leaf + all_ones - ones[c]) / (runs - ones[c] - zeros[c])
+    for c in range(cells):
+        n = ones[c] + zeros[c]
+        own = (leaf + ones[c]) / (2.0 * leaf + n) - (leaf + all_ones - ones[c]) / (runs - n)
+        chance[c] = rest + share[c] / total * own
+    return top + math.log(total / cells)
+
+
+@kernel
 def _middle(sums, first, last):
     """Where to cut cells first, ..., last - 1 so that both halves hold about as many runs."""
     half = 0.5 * (sums[first] + sums[last])
@@ -405,7 +440,7 @@ def _prior(runs: float) -> FloatArray:
     share = min(max(math.log(runs / _FEW) / math.log(_MANY / _FEW), 0.0), 1.0)
     families = (1.0 - share) * _AT_FEW + share * _AT_MANY
     sizes = np.array([_SINGLES, _RAMPS, _TAILS])
-    return np.concatenate([families[:6], (families[6:] / sizes)[_KINDS]])
+    return np.concatenate([families[:7], (families[7:] / sizes)[_KINDS]])
 
 
 def starts() -> FloatArray:
@@ -447,13 +482,14 @@ def learnt(counts: FloatArray, start: FloatArray) -> Learnt:
         return Learnt(-runs * math.log(2.0), np.array([0.5]))
     rank = np.clip((np.cumsum(sizes) - 0.5 * sizes) / runs, 0.25 / runs, 1.0 - 0.25 / runs)
     lines = _lines(rank)
-    evidence, chance = np.empty(6 + len(lines)), np.empty((6 + len(lines), cells))
+    evidence, chance = np.empty(7 + len(lines)), np.empty((7 + len(lines), cells))
     prior = np.log(_prior(runs))
     evidence[0], chance[0] = prior[0] - runs * math.log(2.0), 0.5
     evidence[1] = prior[1] + _steps(ones, zeros, _LEAF, True, chance[1])
     evidence[2] = prior[2] + _steps(ones, zeros, _LEAF, False, chance[2])
     evidence[3] = prior[3] + _tree(ones, zeros, _LEAF, chance[3])
-    _all_curves(lines, _KINDS, ones, zeros, _SCALES, _SCALE_WEIGHTS, prior[4:], start, evidence[4:], chance[4:])
+    evidence[4] = prior[4] + _spikes(ones, zeros, _LEAF, chance[4])
+    _all_curves(lines, _KINDS, ones, zeros, _SCALES, _SCALE_WEIGHTS, prior[5:], start, evidence[5:], chance[5:])
     top = float(evidence.max())
     weight = np.exp(evidence - top)
     total = float(weight.sum())

@@ -187,8 +187,8 @@ class TradeOff:
 def trade_off(predictor: Predictor, level: float, stopped: bool = False) -> TradeOff:
     """Estimate a trade-off curve with simultaneous bands (Dvoretzky, Kiefer, Wolfowitz, Massart).
 
-    A game that stopped before it had all its runs may have stopped at a lucky one. Its band is about the first 16, 32, 64, ... runs, as
-    many as there are: their number is no matter of luck, and all these bands share half of the level.
+    A game that stopped before it had all its runs may have stopped at a lucky one. Its band is about the first 16, 32,
+    64, ... runs, as many as there are: their number is no matter of luck, and all these bands share half of the level.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ def trade_off(predictor: Predictor, level: float, stopped: bool = False) -> Trad
     level : float
         The probability that a band misses any of its rates.
     stopped : bool
-        Whether the evidence chose the number of runs.
+        Whether the game stopped before it had all its runs.
 
     Returns
     -------

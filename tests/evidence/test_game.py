@@ -92,7 +92,7 @@ def test_a_game_with_more_runs_goes_on_where_the_shorter_one_ended(early: bool) 
             seen[game.labelled + used] = game.bettor.capital.tolist()
             return used
 
-        game.bettor.bet = spy  # type: ignore[method-assign]
+        game.bettor.bet = spy  # type: ignore[assignment, method-assign]
         play(game, members, [200])
         assert max(game.used) <= most
     for most in (60, 61, 150):
@@ -191,40 +191,40 @@ def test_only_unbroken_rejections_count() -> None:
 
 
 def test_outputs_that_never_come_twice_say_nothing() -> None:
-    """New categories do not leak: 120 private games of different texts at 20 %, at most 24 and three deviations."""
+    """New categories do not leak: 80 private games of different texts at 20 %, at most 16 and three deviations."""
     refuted = 0
-    for seed in range(120):
+    for seed in range(80):
         texts = [np.array([f"{x} {seed} {k}" for k in range(25)], object) for x in (0, 1)]
         members = [Outputs("categories", (column,), ("output",)) for column in texts]
         game = Game(Rules(Dp(0.0), 0.2, seed, 25))
         game.add(*members)
         refuted += game.refuted
-    assert refuted <= 24 + 3 * math.sqrt(120 * 0.2 * 0.8)
+    assert refuted <= 16 + 3 * math.sqrt(80 * 0.2 * 0.8)
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_predictors_keep_the_level(name: str) -> None:
-    """60 games of an exactly private pair with a delta, at 20 %: at most 12 and three deviations."""
+    """40 games of an exactly private pair with a delta, at 20 %: at most 8 and three deviations."""
     pair, refuted = PAIRS[f"{name}, delta"], 0
-    for seed in range(60):
+    for seed in range(40):
         game = Game(Rules(pair.claim, 0.2, seed, 25), ClassifierScore(pair.predictor, "hostile"))  # type: ignore[arg-type]
         game.add(*drawn(pair, 25, seed))
         refuted += game.refuted
-    assert refuted <= 12 + 3 * math.sqrt(60 * 0.2 * 0.8)
+    assert refuted <= 8 + 3 * math.sqrt(40 * 0.2 * 0.8)
 
 
 def test_who_may_look_at_a_batch_is_judged_when_it_ends() -> None:
     """Also without a delta: the ledgers have some of their own."""
     for predictor, whole in ((None, False), (HOSTILE["parity"], True)):
         game = game_of(Dp(1.0), 50, predictor=predictor)
-        seen = []
+        seen: list[bool] = []
         bet = game.bettor.bet
 
         def spy(batch: Any, early: bool, bet: Any = bet, seen: list[bool] = seen) -> int:
             seen.append(batch.whole)
             return int(bet(batch, early))
 
-        game.bettor.bet = spy  # type: ignore[method-assign]
+        game.bettor.bet = spy  # type: ignore[assignment, method-assign]
         play(game, drawn(PAIRS["two values, 1"], 50), [50])
         assert set(seen) == {whole}
 

@@ -78,6 +78,21 @@ def test_a_tree_is_averaged_over_all_prunings(rows: list[tuple[int, int]]) -> No
     assert np.allclose(chance, np.exp(np.array(weights) - logsumexp(weights)) @ np.array(curves), atol=1e-9)
 
 
+@given(COUNTS)
+@settings(max_examples=50)
+def test_one_cell_that_stands_out_is_averaged_over_all_cells(rows: list[tuple[int, int]]) -> None:
+    ones, zeros = np.array(rows, float).T
+    weights, curves = [], []
+    for cell in range(ones.size):
+        rest = ones.sum() - ones[cell], zeros.sum() - zeros[cell]
+        weights.append(leaf(ones[cell], zeros[cell]) + leaf(*rest))
+        curves.append(np.where(np.arange(ones.size) == cell, mean(ones[cell], zeros[cell]), mean(*rest)))
+    chance = np.empty(ones.size)
+    expected = logsumexp(weights) - math.log(ones.size)
+    assert shapes._spikes(ones, zeros, _LEAF, chance) == pytest.approx(expected, abs=1e-8)
+    assert np.allclose(chance, np.exp(np.array(weights) - logsumexp(weights)) @ np.array(curves), atol=1e-9)
+
+
 # --- curves, by another optimiser -----------------------------------------------------------------------------------
 
 
@@ -110,7 +125,7 @@ def test_a_curve_is_the_one_that_another_optimiser_finds(seed: int) -> None:
         b, c = float(slopes[0]), float(slopes[1]) if seed % 2 else 0.0
         score = b * x + c * y
         score = score + intercept(score, sizes)
-        return -log_likelihood(score, ones, zeros) + 0.5 * (b**2 + c**2) / widest**2
+        return float(-log_likelihood(score, ones, zeros) + 0.5 * (b**2 + c**2) / widest**2)
 
     best = minimize(cost, np.zeros(1 + seed % 2), method="Nelder-Mead", options={"xatol": 1e-7, "fatol": 1e-10}).x
     at, chance = np.zeros(3), np.empty(12)
@@ -128,7 +143,7 @@ def test_a_curve_is_the_one_that_another_optimiser_finds(seed: int) -> None:
 
 
 @given(COUNTS)
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_models_are_weighted_by_evidence_and_give_probabilities(rows: list[tuple[int, int]]) -> None:
     zeros, ones = np.array(rows, float).T
     found = learnt(np.array([zeros, ones]), starts())

@@ -367,7 +367,7 @@ def test_a_good_predictor_adds_power() -> None:
             self.sign = 1.0 if np.mean(signs[labels == 1]) > np.mean(signs[labels == 0]) else -1.0
 
         def predict_proba(self, features: np.ndarray) -> np.ndarray:
-            return 0.5 + 0.4 * self.sign * np.prod(np.sign(features), axis=1)
+            return np.asarray(0.5 + 0.4 * self.sign * np.prod(np.sign(features), axis=1))
 
     def hidden(x: int, runs: int, rng: np.random.Generator) -> np.ndarray:
         found = rng.normal(size=(runs, 3))

@@ -203,9 +203,9 @@ def test_alarms_on_a_true_null_keep_to_their_level(confidence: float) -> None:
     setting = Setting(test, law, 0.84)
     for seed in range(400):
         sampling = Sampling(seed=seed, max_steps=10**6)
-        one, zero = (draw_runs(setting, 40, replace(sampling, seed=2 * seed + k)) for k in (0, 1))
+        one, zero = (draw_runs(setting, 20, replace(sampling, seed=2 * seed + k)) for k in (0, 1))
         same = [tuple(np.array(c, float) for c in (runs.tau, runs.decision)) for runs in (one, zero)]
-        game = Game(Rules(Dp(1e-9), 1.0 - confidence, seed, 40))
+        game = Game(Rules(Dp(1e-9), 1.0 - confidence, seed, 20))
         game.add(*(Outputs("columns", columns, ("tau", "o")) for columns in same))
         alarms += game.refuted
     level = 1 - confidence
