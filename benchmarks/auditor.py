@@ -143,20 +143,20 @@ def _peer_finds(peer: Any, pair: Pair, runs: int) -> float:
     return float(found / PEER)
 
 
-def judged(kind: str, runs: int) -> tuple[float, float]:
+def judged(kind: str, most: int) -> tuple[float, float]:
     """Audit so many runs of each member without an early end. Return the seconds of the sampler, and the others."""
     inside = 0.0
 
-    def timed(x: int, size: int, rng: np.random.Generator) -> Any:
+    def timed(x: int, runs: int, rng: np.random.Generator) -> Any:
         nonlocal inside
         started = time.thread_time()
         try:
-            return SAMPLERS[kind](x, size, rng)
+            return SAMPLERS[kind](x, runs, rng)
         finally:
             inside += time.thread_time() - started
 
     started = time.thread_time()
-    audit_mechanism(timed, 1.0, runs=runs, early=False)
+    audit_mechanism(timed, 1.0, runs=most, early=False)
     return inside, time.thread_time() - started - inside
 
 
@@ -179,9 +179,9 @@ def cost_ratios() -> Ratios:
         method = (
             "audit of a sampler, runs of each member: peak resident memory of a process of its own, the last two sizes"
         )
-        details = {"points": points}
+        peaks: dict[str, Any] = {"points": points}
         ratio = points[-1][1] / points[1][1]  # up to 2^16 labelled runs are kept, and arrays grow with them
-        found["memory_10_times_the_audited_runs"] = Ratio(ratio, method, at_most=1.05, details=details)
+        found["memory_10_times_the_audited_runs"] = Ratio(ratio, method, at_most=1.05, details=peaks)
         print(f"memory {points}", flush=True)
     bound = audit_mechanism(_one_sided, 1.0, runs=MOST, early=False).epsilon_lower
     method = (

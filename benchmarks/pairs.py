@@ -18,12 +18,12 @@ from scipy import stats
 from scipy.special import expit, softmax
 
 from dpsmc_audit import Dp, Exponential, Gdp, Setting, Sprt, marginal_law
+from dpsmc_audit.observers.black_box import Sampler
 from dpsmc_audit.setting import Adjacent
 
 __all__ = ["Pair", "oracle", "six_pairs", "small_pairs", "unseen_pairs"]
 
 FloatArray = NDArray[np.float64]
-Sampler = Callable[[int, int, np.random.Generator], Any]
 Law = Callable[[FloatArray], FloatArray]
 
 POINTS = 400_001

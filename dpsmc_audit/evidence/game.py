@@ -32,9 +32,9 @@ __all__ = ["Bounds", "Game", "Rules", "delta_grid", "epsilon_grid"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-_FIRST, _FIRST_OTHERS, _PART = 4, 16, 10
+_FIRST, _FIRST_OTHERS, _PART, _LONGEST = 4, 16, 10, 65_536
 """The first batch has so many numbers, or so many other outputs, which show how they are seen. Later batches are a
-tenth of the runs so far."""
+tenth of the runs so far, up to the longest: a batch is kept until it is learnt from."""
 
 _LABELS = 4
 """The number of the stream of labels."""
@@ -219,7 +219,7 @@ class Game:
         """Return how many runs are played before the predictor learns next. It depends on their number only."""
         waiting = sum(batch.labels.size for batch in self._open)
         known, first = self.labelled - waiting, _FIRST if kind == "numbers" else _FIRST_OTHERS
-        return (first if known < first else max(1, known // _PART)) - waiting
+        return (first if known < first else min(max(1, known // _PART), _LONGEST)) - waiting
 
     def _play(self, outputs: Outputs, labels: IntArray) -> None:
         """Predict and bet; learn where it is time."""
