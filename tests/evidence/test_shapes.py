@@ -187,7 +187,7 @@ def test_every_value_lies_in_one_cell(values: list[float]) -> None:
     ends = cell_ends(np.sort(np.array(values)))
     assert np.all(np.diff(ends) > 0)
     assert ends[-1] == math.inf
-    counts = counted_by_cell(ends, np.array(values), np.arange(len(values)) % 2)
+    counts = counted_by_cell(ends.size, np.searchsorted(ends, np.array(values)), np.arange(len(values)) % 2)
     assert counts.sum() == len(values)
     assert np.all(counts.sum(axis=0) > 0)
 
