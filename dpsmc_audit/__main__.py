@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 
 from dpsmc_audit.app.streams import prepare
 
@@ -15,10 +16,15 @@ def start() -> None:
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from dpsmc_audit.app.cli import main
-    from dpsmc_audit.app.interrupts import listen
+    from dpsmc_audit.app.interrupts import exit_code, ignore, listen
 
-    listen()
-    main()
+    try:
+        listen()
+        main()
+        ignore()  # what was done is done: Python itself would end with the signal
+    except KeyboardInterrupt:  # before the command took over, or after it
+        print("\ninterrupted: nothing was kept", file=sys.stderr)
+        sys.exit(exit_code())
 
 
 if __name__ == "__main__":
