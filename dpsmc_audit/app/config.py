@@ -158,7 +158,6 @@ class Config:
         self._check_range("seed", 0, 2**64 - 1, "2^64 - 1")
         audited, sampled = self.task.name == "audit", self.engine.name == "monte_carlo"
         require(self.own is None or audited, f"{self.own} is for task=audit, got task={self.task.name}")
-        require(self.sampler is None or self.samples is None, "sampler and samples are different mechanisms: give one")
         require(self.label is None or self.samples is not None, "label is for samples=FILE")
         for key in ("missing", "predictor"):
             given = getattr(self, key) not in (None, False)
@@ -472,6 +471,7 @@ def read(composed: DictConfig, given: Sequence[str] = ()) -> Config:
         leak = "task=verify draws fresh entropy; a seed would give its samples and noise away (insecure=true allows it)"
         require(config.insecure or not seeded, leak)
         require(seeded or not config.insecure, "insecure=true is for a run with a seed, and none was given")
+    require(config.sampler is None or config.samples is None, "sampler and samples are different sources: give one")
     for key in keys if config.own is not None else ():
         read_too = key in (*config.own_keys, "task", "sweep", "study") or key.startswith(("hydra", "backend"))
         require(read_too, f"{key} has no meaning with {config.own}=...: its runs are all that is audited")

@@ -26,24 +26,28 @@ FloatArray = NDArray[np.float64]
 POWER = 0.9
 _PROBABILITIES = (0.5, 0.1, 0.01, 0.001)
 
-_FEWEST_BEHIND, _MOST_BEHIND, _FINE = 0.8, 8.3, 50
+_FEWEST_BEHIND, _MOST_BEHIND, _FINE = 1.0, 7.3, 50
+_RARE, _STEEP = 100.0, 3.0
 
 
-def behind(cells: int) -> float:
+def behind(cells: int, expected: float = math.inf) -> float:
     """Return what learning costs, in log capital.
 
     Parameters
     ----------
     cells : int
         The number of cells of the output: more places where an event may begin, more to learn.
+    expected : float, optional
+        How many runs with one value of x are expected to have the event: one that is seldom seen is learnt late.
 
     Returns
     -------
     float
-        It grows from two cells to fifty, and no further.
+        It grows from two cells to fifty, and no further; and below a hundred runs with the event.
     """
-    share = math.log(max(cells, 2) / 2.0) / math.log(_FINE / 2.0)
-    return _FEWEST_BEHIND + min(share, 1.0) * (_MOST_BEHIND - _FEWEST_BEHIND)
+    share = min(math.log(max(cells, 2) / 2.0) / math.log(_FINE / 2.0), 1.0)
+    rare = _STEEP * math.log(max(_RARE / max(expected, 1.0), 1.0))
+    return _FEWEST_BEHIND + share * (_MOST_BEHIND + rare - _FEWEST_BEHIND)
 
 
 Laws = tuple[FloatArray, FloatArray]
@@ -121,13 +125,13 @@ def detectable(promise: Promise, labelled: int, level: float, floor: float, cell
     """
     points, main = promise.points, promise.main
 
-    def found(laws: Laws) -> bool:
-        return finds(laws, points, labelled, level, behind(cells))
+    def found(laws: Laws, likely: float) -> bool:
+        return finds(laws, points, labelled, level, behind(cells, 0.5 * labelled * likely))
 
-    events = smallest_events(lambda p, q: found(_event(p, q)), floor, main.epsilon, main.delta)
+    events = smallest_events(lambda p, q: found(_event(p, q), p), floor, main.epsilon, main.delta)
     if not isinstance(promise, Gdp):
         return events
-    return replace(events, mu=_smallest(lambda mu: found(_gaussian(mu)), promise.mu, promise.mu + 30.0))
+    return replace(events, mu=_smallest(lambda mu: found(_gaussian(mu), 0.5), promise.mu, promise.mu + 30.0))
 
 
 def smallest_events(shows: Callable[[float, float], bool], floor: float, epsilon: float, delta: float) -> Detectable:

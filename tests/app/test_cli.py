@@ -718,7 +718,7 @@ def test_keys_without_meaning_for_a_sampler_are_refused_by_name(run: Run, mine: 
     ("options", "words"),
     [(["sampler=MINE:none"], "has no none"), (["sampler=nowhere_at_all:f"], "cannot import"),
      (["sampler=MINE"], "package.module:function"), (["sampler=MINE:holes"], "missing"),
-     (["sampler=MINE:noisy", "samples=a.csv"], "samples"), (["label=x"], "label is for"),
+     (["sampler=MINE:noisy", "samples=a.csv"], "give one"), (["label=x"], "label is for"),
      (["missing=true"], "missing is for"),
      (["samples=nowhere.csv"], "nowhere.csv"), (["predictor=a:b"], "predictor is for"),
      (["sampler=MINE:noisy", "task=simulate"], "sampler is for task=audit"),
