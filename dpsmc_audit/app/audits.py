@@ -206,7 +206,7 @@ def _black_box(config: Config, execution: Execution) -> Audited:
     from dpsmc_audit.evidence.samples import read_samples
     from dpsmc_audit.observers.black_box import Named, audit_mechanism, audit_samples
 
-    numbers: dict[str, Any] = {name: getattr(config, name) for name in ("confidence", "early", "missing", "floor")}
+    numbers: dict[str, Any] = {name: getattr(config, name) for name in ("confidence", "early", "missing")}
     if config.predictor is not None:
         numbers["predictor"] = Named(load_target("predictor", config.predictor), config.predictor)
     if config.samples is not None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Config", "as_typed", "known_keys", "read", "register"]
 
-OWN_KEYS = ("confidence", "early", "floor", "missing", "predictor", "seed")
+OWN_KEYS = ("confidence", "early", "missing", "predictor", "seed")
 """The keys that an audit of a user's sampler or runs reads, beside those that give them and the claim."""
 CLAIM_KEYS = ("claimed_delta", "mu", "curve")
 """The keys of a claim that is more than an epsilon."""

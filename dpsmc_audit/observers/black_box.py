@@ -21,7 +21,6 @@ from dpsmc_audit.evidence.claims import Promise, as_promise
 from dpsmc_audit.evidence.game import Bounds, Game, Rules
 from dpsmc_audit.evidence.intervals import check_confidence
 from dpsmc_audit.evidence.outputs import Outputs, read_outputs
-from dpsmc_audit.evidence.profiles import check_floor
 from dpsmc_audit.evidence.scores import Classifier, ClassifierScore
 from dpsmc_audit.evidence.shown import Histogram, TradeOff, trade_off
 from dpsmc_audit.evidence.summary import finding_of
@@ -36,6 +35,9 @@ if TYPE_CHECKING:
     from dpsmc_audit.runs.checkpoints import Saved
 
 __all__ = ["FEWEST", "BlackBoxAudit", "Named", "Sampler", "SamplerError", "audit_mechanism", "audit_samples"]
+
+FLOOR = 0.01
+"""The result tells the smallest epsilon that would have shown on events of this probability, and of others."""
 
 FEWEST = 10
 """The fewest runs of each member."""
@@ -248,7 +250,6 @@ def audit_mechanism(
     early: bool = True,
     predictor: Callable[[], Classifier] | None = None,
     missing: bool = False,
-    floor: float = 0.01,
     sampling: Sampling = USUAL,
 ) -> BlackBoxAudit:
     """Audit the claim that a mechanism is differentially private in one bit, from its runs alone.
@@ -277,8 +278,6 @@ def audit_mechanism(
         guarantee.
     missing : bool
         Whether nan and None are outcomes of their own.
-    floor : float
-        The result tells the smallest epsilon that would have shown on events of this probability.
     sampling : Sampling
         The seed, and where runs are drawn. How long a run may be is up to the sampler.
 
@@ -304,14 +303,14 @@ def audit_mechanism(
     >>> audit_mechanism(noisy, epsilon=1.0, runs=1000).verdict.value
     'consistent'
     """
-    rules = _rules(as_promise(epsilon), runs, confidence, early, floor, sampling)
+    rules = _rules(as_promise(epsilon), runs, confidence, early, sampling)
     name, execution = sampler_name(sampler), sampling.execution
     score = None if predictor is None else ClassifierScore(predictor, sampler_name(predictor))
     evidence, started = _Evidence(name, Game(rules, score)), time.perf_counter()
 
     def audit() -> BlackBoxAudit:
         seconds = time.perf_counter() - started + execution.spent
-        return _found(evidence.game, name, Claim(rules.promise, confidence), floor, seconds)
+        return _found(evidence.game, name, Claim(rules.promise, confidence), seconds)
 
     here = execution
     if execution.backend == "threads":
@@ -335,7 +334,6 @@ def audit_samples(
     early: bool = False,
     predictor: Callable[[], Classifier] | None = None,
     missing: bool = False,
-    floor: float = 0.01,
     seed: int = 1,
 ) -> BlackBoxAudit:
     """Audit a claim with runs that one already has.
@@ -349,7 +347,7 @@ def audit_samples(
         Independent runs with x = 1 and with x = 0, as a sampler would return them.
     epsilon : float or Promise
         The claim.
-    confidence, early, predictor, missing, floor
+    confidence, early, predictor, missing
         As for `audit_mechanism`.
     seed : int
         Of the random order and of the coin. Choose it before you look at the runs.
@@ -374,14 +372,14 @@ def audit_samples(
     fewest = min(member.runs for member in members)
     require(fewest >= FEWEST, f"audit_samples needs at least {FEWEST} runs of each member, got {fewest}")
     members[0].same_form(members[1], "runs with x=1")
-    rules = _rules(as_promise(epsilon), fewest, confidence, early, floor, Sampling(seed))
+    rules = _rules(as_promise(epsilon), fewest, confidence, early, Sampling(seed))
     score = None if predictor is None else ClassifierScore(predictor, sampler_name(predictor))
     game, started = Game(rules, score), time.perf_counter()
     orders = [
         np.random.default_rng([seed, _SHUFFLED + x, 0]).permutation(member.runs) for x, member in enumerate(members)
     ]
     game.add(members[0].take(orders[0]), members[1].take(orders[1]))
-    return _found(game, "samples", Claim(rules.promise, confidence), floor, time.perf_counter() - started)
+    return _found(game, "samples", Claim(rules.promise, confidence), time.perf_counter() - started)
 
 
 def _given(runs: Any, x: int, missing: bool) -> Outputs:
@@ -392,9 +390,8 @@ def _given(runs: Any, x: int, missing: bool) -> Outputs:
     return read_outputs(runs, count, f"runs with x={x}", missing=missing)
 
 
-def _rules(promise: Promise, runs: int, confidence: float, early: bool, floor: float, sampling: Sampling) -> Rules:
+def _rules(promise: Promise, runs: int, confidence: float, early: bool, sampling: Sampling) -> Rules:
     """Check the numbers of an audit."""
-    check_floor(floor)
     require(isinstance(confidence, (int, float, np.number)), f"confidence must be a number, got {confidence!r}")
     check_confidence(confidence)
     for what, count in (("runs", runs), ("seed", sampling.seed)):
@@ -404,7 +401,7 @@ def _rules(promise: Promise, runs: int, confidence: float, early: bool, floor: f
     return Rules(promise, 1.0 - confidence, int(sampling.seed), int(runs), early)
 
 
-def _found(game: Game, name: str, claim: Claim, floor: float, seconds: float) -> BlackBoxAudit:
+def _found(game: Game, name: str, claim: Claim, seconds: float) -> BlackBoxAudit:
     """Make the result of a game."""
     predictor = game.predictor
     assert predictor is not None
@@ -412,7 +409,7 @@ def _found(game: Game, name: str, claim: Claim, floor: float, seconds: float) ->
     return BlackBoxAudit(
         name=name,
         claim=claim,
-        finding=finding_of(game, floor),
+        finding=finding_of(game, FLOOR),
         runs=(game.labelled + 1) // 2,
         used=(game.used[0], game.used[1]),
         bounds=game.bounds(),

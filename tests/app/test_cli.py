@@ -681,7 +681,7 @@ def test_a_sampler_is_audited(drawing: Run, mine: str, tmp_path: Path) -> None:
     assert result["epsilon_lower"] > 6
     assert result["witness"]["event"] == "tau <= 9"
     assert set(result["parameters"]) == {
-        "task", "sampler", "epsilon", "claimed_delta", "confidence", "runs", "seed", "early", "missing", "floor",
+        "task", "sampler", "epsilon", "claimed_delta", "confidence", "runs", "seed", "early", "missing",
     }  # fmt: skip
     rows = list(csv.DictReader((tmp_path / "here" / "histogram.csv").read_text().splitlines()))
     assert sum(int(row["runs_1"]) + int(row["runs_0"]) for row in rows) == result["runs_used_1"] + result["runs_used_0"]
@@ -704,7 +704,7 @@ def test_a_sweep_over_samplers_makes_one_table(run: Run, mine: str, tmp_path: Pa
     "override",
     ["notion=marginal", "notion=expected", "engine=exact", "engine.kernel=steps", "mechanism=laplace", "p=0.5",
      "p_phi=0.8", "alpha=0.05", "delta=0.02", "entry=2", "pairs=100", "draws=100", "bin_width=1", "max_steps=100",
-     "epsilons=[1]", "model=bernoulli"],
+     "epsilons=[1]", "model=bernoulli", "floor=0.1"],
 )  # fmt: skip
 def test_keys_without_meaning_for_a_sampler_are_refused_by_name(run: Run, mine: str, override: str) -> None:
     code, out, err = run(f"sampler={mine}:noisy", override)
