@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from dpsmc_audit.evidence.game import Game
 from dpsmc_audit.evidence.power import detectable
 from dpsmc_audit.evidence.shown import witness_of
 from dpsmc_audit.evidence.verdict import Finding, Verdict
+from dpsmc_audit.numerics.ties import best_of
 
 __all__ = ["finding_of"]
 
@@ -34,6 +33,6 @@ def finding_of(game: Game, floor: float) -> Finding:
     could = detectable(rules.promise, game.labelled, rules.level, floor, cells)
     if not game.refuted:
         return Finding(Verdict.CONSISTENT, bounds.epsilon, bounds.delta, None, could=could)
-    richest = int(np.argmax(np.round(game.bettor.capital.sum(axis=1), 9)))
+    richest = best_of(game.bettor.capital.sum(axis=1))
     witness = witness_of(predictor, rules.promise.points[richest].epsilon)
     return Finding(Verdict.VIOLATED, bounds.epsilon, bounds.delta, witness, could=could)

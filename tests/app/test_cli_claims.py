@@ -80,8 +80,7 @@ def test_a_curve_is_a_claim_and_an_input(run: Run, tmp_path: Path) -> None:
      (["claimed_delta=1"], "claimed_delta must lie in [0, 1)"), (["claimed_delta=-0.1"], "claimed_delta must lie"),
      (["mu=0"], "mu must be positive"), (["mu=nan"], "mu must be positive"), (["curve=a.csv"], "cannot read a.csv"),
      (["curve=''"], "curve must name a file"), (["task=simulate", "mu=1"], "mu is for task=audit"),
-     (["task=verify", "curve=a.csv"], "curve is for task=audit"),
-     (["sampler=fractions:gcd", "mu=1"], "mu has no meaning with sampler")],
+     (["task=verify", "curve=a.csv"], "curve is for task=audit")],
 )  # fmt: skip
 def test_an_impossible_claim_ends_in_one_line(run: Run, options: list[str], words: str, tmp_path: Path) -> None:
     code, out, err = run(*options)

@@ -24,7 +24,7 @@ from tests.support.once import made_once
 COMMAND = [sys.executable, "-m", "dpsmc_audit"]
 SWEEP = ["-m", "task=simulate", "runs=20000", "alpha=0.01,0.02,0.03,0.05,0.1", "hydra.sweep.dir=s", "backend=serial"]
 AUDIT = [
-    *("notion=marginal", "runs=400000", "pairs=4", "epsilon=0.1", "delta=0.03", "hydra.run.dir=a"),
+    *("notion=marginal", "runs=400000", "early=false", "pairs=4", "epsilon=0.1", "delta=0.03", "hydra.run.dir=a"),
     *("backend.checkpoint=0", "backend.block_size=2000"),
 ]
 

@@ -148,9 +148,9 @@ def test_the_step_of_private_traces_is_told_nowhere(run: Run, tmp_path: Path) ->
         left = "".join(path.read_text() for path in sorted(folder.iterdir()) if path.suffix == ".json")
         texts.append((out + left).replace(folder.name, "FOLDER"))
     assert texts[0] == texts[1]
-    code, _, err = run("task=verify", *QUICK, *RECORDED, *arguments, "model.step=37.25")
+    code, _, err = run("task=verify", *QUICK, *RECORDED, *arguments[:2], "model.step=37.25", "hydra.run.dir=declared")
     assert (code, err) == (0, f"warning: {said('[0,15]', 'always', 'traces have a step of 37.25 time units')}\n")
-    code, _, err = run("task=verify", *QUICK, *RECORDED, *arguments, "model.step=30")
+    code, _, err = run("task=verify", *QUICK, *RECORDED, *arguments[:2], "model.step=30", "hydra.run.dir=wrong")
     assert code == 2
     assert "error: t.csv, line 3: times must be 0, 30, 60, ..., and the lines of a trace together\n" in err
 

@@ -395,9 +395,8 @@ def _gap_verdict(choice: _Differences, judged: _Differences, mass: FloatArray, l
         if promising.size and (best is None or mass[promising[-1]] > best[0]):
             best = (float(mass[promising[-1]]), early, int(promising[-1]))
     enough = choice.pairs + judged.pairs >= FEWEST_PAIRS
-    # the difference is largest at the smallest L that has a probability; the choice asks for more than the judgement
-    first = int(np.argmax(mass > 0.0))
-    spread = max(float(choice.mean_and_error(m)[1][first]) for m in (0, 1))
+    spread = max(float(choice.mean_and_error(m)[1].max()) for m in (0, 1))
+    # the choice asks for more than the judgement
     needed = level + _MARGIN + NormalDist().inv_cdf(POWER)
     detectable = 1.0 + needed * spread if enough and spread > 0.0 else None
     if best is not None and enough:
