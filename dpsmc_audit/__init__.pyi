@@ -1,6 +1,9 @@
 """The public names and where they are defined: for `lazy_loader`, which imports them on first use, and for mypy."""
 
-from .errors import ParameterError as ParameterError
+from .errors import (
+    ParameterError as ParameterError,
+    SamplerError as SamplerError,
+)
 from .evidence.claims import (
     Curve as Curve,
     Dp as Dp,
@@ -43,7 +46,6 @@ from .observers.base import (
 from .observers.black_box import (
     BlackBoxAudit as BlackBoxAudit,
     Sampler as Sampler,
-    SamplerError as SamplerError,
     audit_mechanism as audit_mechanism,
     audit_samples as audit_samples,
 )

@@ -4,12 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-__all__ = ["ParameterError", "check_entries", "check_probability", "in_order", "regular", "require"]
+__all__ = ["ParameterError", "SamplerError", "check_entries", "check_probability", "in_order", "regular", "require"]
 
 
 class ParameterError(ValueError):
     """A parameter is invalid. The message is one line for the user."""
+
+
+class SamplerError(ParameterError):
+    """A sampler failed, or what it returned is no sample. `partial` is the audit of the runs before, if any.
+
+    Parameters
+    ----------
+    message : str
+        What went wrong.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.partial: Any = None
 
 
 def require(condition: bool, message: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dpsmc_audit.app.cautions import levels_exceeded, outside_assumption, unfinished
 from dpsmc_audit.app.config import Config
-from dpsmc_audit.errors import ParameterError, require
+from dpsmc_audit.errors import ParameterError, SamplerError, require
 from dpsmc_audit.runs.execution import Execution
 from dpsmc_audit.runs.files import PARTIAL, write_json, write_text
 from dpsmc_audit.sampling.plan import Sampling
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from dpsmc_audit.exact.averages import WorstErrors
     from dpsmc_audit.exact.fixed import Exact
     from dpsmc_audit.observers.base import Audit, Engine, Observer
-    from dpsmc_audit.observers.black_box import SamplerError
-
 __all__ = ["Audited", "Price", "audit_of", "kept_before", "others_of"]
 
 
@@ -235,7 +233,6 @@ def kept_before(error: SamplerError, config: Config, folder: Path) -> SamplerErr
     SamplerError
         The error to raise. It names the file.
     """
-    from dpsmc_audit.observers.black_box import SamplerError
     from dpsmc_audit.report.tables import columns_csv
 
     if error.partial is None or os.path.lexists(folder / PARTIAL):  # a file of the user

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from dpsmc_audit.app.audits import Audited, audit_of, kept_before, others_of
 from dpsmc_audit.app.cautions import doubtful_units, levels_exceeded, outside_assumption, unfinished
 from dpsmc_audit.app.config import Config
-from dpsmc_audit.errors import ParameterError, require
+from dpsmc_audit.errors import ParameterError, SamplerError, require
 from dpsmc_audit.runs.execution import SERIAL, Execution
 from dpsmc_audit.runs.notes import warn
 from dpsmc_audit.runs.provenance import provenance
@@ -89,8 +89,6 @@ def run(config: Config, folder: Path, execution: Execution = SERIAL, *, alone: b
     ParameterError
         If the task cannot be done; the message is one line.
     """
-    from dpsmc_audit.observers.black_box import SamplerError
-
     name = config.task.name
     require(name in TASKS, f"task must be one of {', '.join(TASKS)}, got {name}")
     try:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.errors import ParameterError, require
+from dpsmc_audit.errors import ParameterError, SamplerError, require
 from dpsmc_audit.evidence.claims import Promise, as_promise
 from dpsmc_audit.evidence.game import Bounds, Game, Rules
 from dpsmc_audit.evidence.intervals import check_confidence
@@ -34,7 +34,7 @@ from dpsmc_audit.targets import said
 if TYPE_CHECKING:
     from dpsmc_audit.runs.checkpoints import Saved
 
-__all__ = ["FEWEST", "BlackBoxAudit", "Named", "Sampler", "SamplerError", "audit_mechanism", "audit_samples"]
+__all__ = ["FEWEST", "BlackBoxAudit", "Named", "Sampler", "audit_mechanism", "audit_samples"]
 
 FLOOR = 0.01
 """The result tells the smallest epsilon that would have shown on events of this probability, and of others."""
@@ -64,20 +64,6 @@ class Sampler(Protocol):
     """
 
     def __call__(self, x: int, runs: int, rng: np.random.Generator) -> Any: ...
-
-
-class SamplerError(ParameterError):
-    """A sampler failed, or what it returned is no sample. `partial` is the audit of the runs before, if any.
-
-    Parameters
-    ----------
-    message : str
-        What went wrong.
-    """
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.partial: BlackBoxAudit | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 
 from dpsmc_audit import audit_mechanism
-from dpsmc_audit.errors import ParameterError
+from dpsmc_audit.errors import ParameterError, SamplerError
 from dpsmc_audit.evidence.claims import Dp
 from dpsmc_audit.observers.black_box import (
     BlackBoxAudit,
     Named,
     Sampler,
-    SamplerError,
     _blocks,
     audit_samples,
     ends_of_blocks,

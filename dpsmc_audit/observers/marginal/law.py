@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpsmc_audit.evidence.events import Counted, joined, outcome_code
-from dpsmc_audit.evidence.game import Game
 from dpsmc_audit.evidence.means import betting_intervals
 from dpsmc_audit.evidence.outputs import Outputs
 from dpsmc_audit.evidence.profiles import Leakage, best_tail, largest, privacy_profile, tail_of_tau, total_variation
@@ -33,6 +32,7 @@ from dpsmc_audit.sampling.streams import Purpose, derived
 from dpsmc_audit.setting import Adjacent, Setting
 
 if TYPE_CHECKING:
+    from dpsmc_audit.evidence.game import Game
     from dpsmc_audit.runs.checkpoints import Saved
 
 __all__ = ["Counts", "MarginalLaw", "SmoothedLaw", "affordable_pairs", "count_runs", "marginal_law", "smoothed_law"]
@@ -298,7 +298,7 @@ def count_runs(pair: Adjacent, game: Game, sampling: Sampling = USUAL) -> Counts
     --------
     >>> from dpsmc_audit import Dp, Exponential, Setting, Sprt
     >>> test = Sprt(p=0.73, delta=0.03, alpha=0.05)
-    >>> from dpsmc_audit.evidence.game import Rules
+    >>> from dpsmc_audit.evidence.game import Game, Rules
     >>> game = Game(Rules(Dp(5.0), level=0.01, seed=1, most=1000))
     >>> found = count_runs(Adjacent(Setting(test, Exponential.private(test, 0.5), 0.84)), game)
     >>> max(found.one.runs, found.zero.runs), found.unfinished, game.refuted
