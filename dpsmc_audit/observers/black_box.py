@@ -100,6 +100,8 @@ class BlackBoxAudit(Audit):
         False alarms against misses, with bands.
     views : dict
         The weight of each view of the output in the last prediction.
+    stopped : bool
+        Whether the evidence, and not the number of runs allowed, ended the audit.
     """
 
     observer: ClassVar[str] = "black_box"
@@ -111,6 +113,7 @@ class BlackBoxAudit(Audit):
     bounds: Bounds
     curve: TradeOff
     views: dict[str, float]
+    stopped: bool
 
     @property
     def profile(self) -> LowerProfile:
@@ -391,7 +394,7 @@ def _found(game: Game, name: str, claim: Claim, seconds: float) -> BlackBoxAudit
     """Make the result of a game."""
     predictor = game.predictor
     assert predictor is not None
-    weights = np.round(predictor.weights, 6).tolist()
+    weights, stopped = np.round(predictor.weights, 6).tolist(), max(game.used) < game.rules.most
     return BlackBoxAudit(
         name=name,
         claim=claim,
@@ -399,9 +402,10 @@ def _found(game: Game, name: str, claim: Claim, seconds: float) -> BlackBoxAudit
         runs=(game.labelled + 1) // 2,
         used=(game.used[0], game.used[1]),
         bounds=game.bounds(),
-        curve=trade_off(predictor, game.rules.level, stopped=max(game.used) < game.rules.most),
+        curve=trade_off(predictor, game.rules.level, stopped=stopped),
         histogram=Histogram.of(predictor),
         views=dict(zip(predictor.names, weights, strict=True)),
+        stopped=stopped,
         seconds=seconds,
     )
 

@@ -131,6 +131,7 @@ def _of_decisions(h: JointHistogram, audit: Audit) -> Bins:
         f"Decision {name}, not drawn: {_shares(h.p1[h.decision == name], h.p0[h.decision == name])}"
         for name in names[1:]
     ]
+    notes += _about_intervals(audit)
     kept = np.flatnonzero(h.decision == names[0])
     return _of_shares(h, kept, f"running time tau, decision {names[0]}", notes, audit)
 
@@ -196,8 +197,17 @@ def _of_runs(h: Bars, audit: Audit) -> Bins:
         start, end = float(h.low[k]) - shift, float(h.high[k]) - shift
         bins.append(Bin(start, end, p, q, r, a, b, outside=far, sure=far and sure))
     rest = [int(n[~drawn].sum()) for n in (h.runs_1, h.runs_0)]
-    notes = (f"Beyond the picture: {rest[0]} runs with x = 1, {rest[1]} with x = 0.",) if sum(rest) else ()
-    return Bins(tuple(bins), _view(h, audit), notes, sampled=True)
+    notes = [f"Beyond the picture: {rest[0]} runs with x = 1, {rest[1]} with x = 0."] if sum(rest) else []
+    return Bins(tuple(bins), _view(h, audit), (*notes, *_about_intervals(audit)), sampled=True)
+
+
+def _about_intervals(audit: Audit) -> list[str]:
+    """Say that intervals are for a number of runs that is fixed in advance, where the evidence ended the audit."""
+    if not getattr(audit, "stopped", False):
+        return []
+    return [
+        "Intervals are those of a fixed number of runs. This audit ended when the claim fell: they are no evidence."
+    ]
 
 
 def _view(h: Bars, audit: Audit) -> str:

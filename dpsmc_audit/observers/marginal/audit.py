@@ -112,6 +112,8 @@ class MarginalAudit(PairAudit):
         Lower bounds from the runs on epsilon, on delta and on the privacy profile; None for the exact engine.
     leakage_from : {"exact", "sampled"}
         Whether the leakage is that of the exact laws.
+    stopped : bool
+        Whether the evidence, and not the number of runs allowed, ended the sampling.
     """
 
     observer: ClassVar[str] = "marginal"
@@ -121,6 +123,7 @@ class MarginalAudit(PairAudit):
     runs: int
     bounds: Bounds | None
     leakage_from: str
+    stopped: bool
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of ``result.json`` without parameters."""
@@ -479,6 +482,7 @@ class Marginal(Resolution):
             found = {
                 "runs": (game.labelled + 1) // 2,
                 "bounds": game.bounds(),
+                "stopped": max(game.used) < game.rules.most,
                 "finding": finding_of(game, self.floor),
                 "histogram": sampled_histogram(counts, law, smooth, width, claim.epsilon, claim.confidence),
                 "unfinished": counts.unfinished,
@@ -492,7 +496,7 @@ class Marginal(Resolution):
             floor=self.floor,
             leakage=known.leakage(grid, self.floor),
             leakage_from="sampled" if law is None else "exact",
-            **{"runs": self.runs, "bounds": None, **found},
+            **{"runs": self.runs, "bounds": None, "stopped": False, **found},
             seconds=time.perf_counter() - started + sampling.execution.spent,
         )
 
