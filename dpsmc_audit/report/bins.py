@@ -205,9 +205,7 @@ def _about_intervals(audit: Audit) -> list[str]:
     """Say that intervals are for a number of runs that is fixed in advance, where the evidence ended the audit."""
     if not getattr(audit, "stopped", False):
         return []
-    return [
-        "Intervals are those of a fixed number of runs. This audit ended when the claim fell: they are no evidence."
-    ]
+    return ["Intervals are for a fixed number of runs. Here the evidence ended it."]
 
 
 def _view(h: Bars, audit: Audit) -> str:
