@@ -116,15 +116,15 @@ COMMANDS = (
     f"-m engine=exact notion=marginal bin_width=3 floor=0.001 mechanism=exponential,laplace {ROUGH} entry=5",
     *(f"-m engine=exact notion=marginal {law} {ROUGH}" for law in (GAMMA, POISSON)),
     *(
-        f"-m notion=marginal method={how} runs=20000 pairs=40 mechanism=none,exponential {ROUGH}"
-        for how in ("split", "union", "anytime")
+        f"-m notion=marginal early={how} runs=20000 pairs=40 mechanism=none,exponential {ROUGH}"
+        for how in ("true", "false")
     ),
-    f"-m notion=marginal method=split,union,anytime runs=20000 pairs=40 mechanism=truncated,laplace {FAIR}",
+    f"-m notion=marginal early=false,true runs=20000 pairs=40 mechanism=truncated,laplace {FAIR}",
     *(f"-m notion=informed pairs=40 {ALL} {setting}" for setting in (ROUGH, FAIR)),
     f"-m notion=informed pairs=40 mechanism=none,exponential,laplace {COARSE} epsilon=0.1 'entry=[1,3]'",
     "notion=informed sequence=bits.txt mechanism=exponential epsilon=0.1",
     "notion=informed sequence=bits.txt mechanism=laplace epsilon=0.3 delta=0.05 floor=0.1",
-    *(f"-m sampler=mine:noisy epsilon=0,1,10 runs=4000 method={how}" for how in ("split", "union", "anytime")),
+    *(f"-m sampler=mine:noisy epsilon=0,1,10 runs=4000 early={how}" for how in ("true", "false")),
     "-m task=estimate model=bernoulli p_phi=0.3,0.84 runs=2000",
     "-m task=estimate model=powertrain runs=40",
     "task=verify insecure=true seed=3 mechanism=laplace delta=0.1 alpha=0.05 epsilon=0.3",

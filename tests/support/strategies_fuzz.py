@@ -46,7 +46,7 @@ INTEGERS = {
     "backend.block_size": ("1", "7", "1048576"),
 }
 WORDS = {
-    "method": ("split", "union", "anytime"),
+    "early": ("true", "false"),
     "relation": ("gt", "ge", "lt", "le"),
     "engine.kernel": ("jumps", "steps"),
     "engine.name": ("exact",),
@@ -103,7 +103,7 @@ STRANGE = ("unknown=1", "+new=1", "++p=0.5", "~p", "~task", "~mechanism", "p", "
            "--cfg=nope", "seed=range(3,1,1)", "")  # fmt: skip
 
 VALUES = FLOATS | INTEGERS | WORDS
-PLAIN = (*FLOATS, *INTEGERS, "method", "relation", "engine.kernel", "epsilons")
+PLAIN = (*FLOATS, *INTEGERS, "early", "relation", "engine.kernel", "epsilons")
 """Keys that every model knows."""
 USUAL = ("epsilon=0.5", "delta=0.05")
 """Parameters at which exact laws take milliseconds."""
