@@ -19,7 +19,7 @@ from dpsmc_audit.tasks.other_observers import OtherObservers, other_observers
 
 if TYPE_CHECKING:
     from dpsmc_audit.exact.averages import WorstErrors
-    from dpsmc_audit.exact.fixed import Exact
+    from dpsmc_audit.exact.enclosure import Enclosure
     from dpsmc_audit.observers.base import Audit, Engine, Observer
 __all__ = ["Audited", "Price", "audit_of", "kept_before", "others_of"]
 
@@ -30,13 +30,13 @@ class Price:
 
     Parameters
     ----------
-    samples : Exact
+    samples : Enclosure
         Mean samples.
     worst : WorstErrors
         Both errors.
     """
 
-    samples: Exact
+    samples: Enclosure
     worst: WorstErrors
 
     def as_dict(self) -> dict[str, float]:

@@ -17,7 +17,7 @@ from dpsmc_audit.evidence.witness import Event
 __all__ = ["KnownLaws", "OneEvent", "Proven", "enclosed_delta", "proven_delta", "rejudged"]
 
 FloatArray = NDArray[np.float64]
-Enclosure = tuple[FloatArray, FloatArray] | FloatArray
+Ends = tuple[FloatArray, FloatArray] | FloatArray
 
 _ROUNDING = 64.0 * 2.0**-53
 """What a sum of differences of probabilities may be off by, as a share of the sum of these probabilities."""
@@ -67,7 +67,7 @@ class Proven(Protocol):
         ...
 
 
-def enclosed_delta(p: Enclosure, q: Enclosure, epsilon: float) -> tuple[float, float]:
+def enclosed_delta(p: Ends, q: Ends, epsilon: float) -> tuple[float, float]:
     """Bound the largest ``p(S) - e^epsilon q(S)`` over unions of outcomes, each of which is enclosed.
 
     Parameters
@@ -87,7 +87,7 @@ def enclosed_delta(p: Enclosure, q: Enclosure, epsilon: float) -> tuple[float, f
     return low, high
 
 
-def proven_delta(p: Enclosure, q: Enclosure, epsilon: float) -> tuple[float, float]:
+def proven_delta(p: Ends, q: Ends, epsilon: float) -> tuple[float, float]:
     """Bound the largest ``p(S) - e^epsilon q(S)`` over unions of outcomes, and take off the rounding of the sums.
 
     Parameters

@@ -22,7 +22,8 @@ import numpy as np
 
 from dpsmc_audit.errors import ParameterError
 from dpsmc_audit.exact.brackets import against, is_coarse, mean_by_bracket, rare_by_bracket, roughness
-from dpsmc_audit.exact.fixed import Exact, Steps, cells_needed, exit_law
+from dpsmc_audit.exact.enclosure import Enclosure
+from dpsmc_audit.exact.fixed import Steps, cells_needed, exit_law
 from dpsmc_audit.exact.laws import exact_law
 from dpsmc_audit.exact.overshoot import BUDGET, overshoots
 from dpsmc_audit.exact.quadrature import (
@@ -59,18 +60,18 @@ class WorstErrors:
 
     Parameters
     ----------
-    fp : Exact
+    fp : Enclosure
         P(H_alt) at ``p + delta``.
-    fn : Exact
+    fn : Enclosure
         P(H_null) at ``p - delta``.
     """
 
-    fp: Exact
-    fn: Exact
+    fp: Enclosure
+    fn: Enclosure
 
 
 @lru_cache(maxsize=512)
-def exact_mean(setting: Setting) -> Exact:
+def exact_mean(setting: Setting) -> Enclosure:
     """Compute the mean number of samples.
 
     Parameters
@@ -80,7 +81,7 @@ def exact_mean(setting: Setting) -> Exact:
 
     Returns
     -------
-    Exact
+    Enclosure
         The mean and its numerical error. If L is a `Law` without a finite mean, the result is inf.
 
     Raises
@@ -112,11 +113,11 @@ def exact_mean(setting: Setting) -> Exact:
     return min(candidates, key=lambda exact: exact.error)
 
 
-def _mean_of_any(setting: Setting) -> Exact:
+def _mean_of_any(setting: Setting) -> Enclosure:
     """Take the mean of the exact law, or a bracket if the law is not affordable. Without a mean of L, tau has none."""
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     if isinstance(mechanism, Law) and math.isinf(mechanism.moments[0]):
-        return Exact(math.inf, 0.0, "no mean")
+        return Enclosure.around(math.inf, 0.0, "no mean")
     try:
         law = exact_law(setting)
     except ParameterError:
@@ -125,10 +126,10 @@ def _mean_of_any(setting: Setting) -> Exact:
     if isinstance(mechanism, Law) and mechanism.atoms is None and drift > 0.0:
         # runs beyond the last k that was computed belong to L from about here on
         error += 2.0 * mechanism.beyond(0.5 * law.null.size * drift) / drift
-    return Exact(law.mean, error, law.method)
+    return Enclosure.around(law.mean, error, law.method, proven=law.proven)
 
 
-def rough_mean(setting: Setting) -> Exact:
+def rough_mean(setting: Setting) -> Enclosure:
     """Compute the mean number of samples to 1 % where `exact_mean` would take long: near p with two-sided noise.
 
     Parameters
@@ -138,7 +139,7 @@ def rough_mean(setting: Setting) -> Exact:
 
     Returns
     -------
-    Exact
+    Enclosure
         The mean and its numerical error. If a bracket does not reach 1 %, the result is that of `exact_mean`.
 
     Raises
@@ -162,29 +163,29 @@ def rough_mean(setting: Setting) -> Exact:
     return exact_mean(setting)
 
 
-def _mean_without_noise(test: Sprt, p_phi: float) -> Exact:
+def _mean_without_noise(test: Sprt, p_phi: float) -> Enclosure:
     b_up, b_low = test.b_up, test.b_low
     if cells_needed(Steps.of(test, p_phi), b_up, b_low) <= BUDGET:
         law = exit_law(test, p_phi)
-        return Exact(law.mean, law.mean_error, "fixed bounds")
+        return Enclosure.around(law.mean, law.mean_error, "fixed bounds")
     mean, other = (overshoots(test, p_phi, scale).mean(b_up, b_low) for scale in (1.0, 0.6))
-    return Exact(mean, 3.0 * abs(mean - other) + 1e-12 * mean, "overshoots")
+    return Enclosure.estimate(mean, 3.0 * abs(mean - other) + 1e-12 * mean, "overshoots")
 
 
-def _mean_of_certain_walk(setting: Setting) -> Exact:
+def _mean_of_certain_walk(setting: Setting) -> Enclosure:
     """Sum P(tau > k), the survival function of L along the walk. The walk is a straight line."""
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     step, bound = (test.s_plus, test.b_up) if p_phi == 1.0 else (test.s_minus, test.b_low)
     last = math.ceil((bound + float(mechanism.quantile(1.0 - 1e-15))) / step) + 1
     if last > 10_000_000:  # half a step is negligible here
         mean = (bound + average_over(mechanism, float)) / step + 0.5
-        return Exact(mean, 0.5 + 1e-9 * mean, "straight line")
+        return Enclosure.estimate(mean, 0.5 + 1e-9 * mean, "straight line")
     running = mechanism.survival(np.arange(last) * step - bound)
-    return Exact(float(running.sum()), 1e-12 * last, "sum")
+    return Enclosure.around(float(running.sum()), 1e-12 * last, "sum")
 
 
 @lru_cache(maxsize=512)
-def _rare(setting: Setting) -> Exact:
+def _rare(setting: Setting) -> Enclosure:
     """Compute P(leave against the drift)."""
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     h = abs(test.exponent(p_phi))
@@ -193,7 +194,8 @@ def _rare(setting: Setting) -> Exact:
     if mechanism.atoms is not None:
         each = [(share, _rare_of_atom(test, p_phi, x)) for x, share in mechanism.atoms]
         error = math.fsum(share * exact.error for share, exact in each) + 1e-12 * (len(each) > 1)
-        return Exact(math.fsum(share * exact.value for share, exact in each), error, each[0][1].method)
+        value, proven = math.fsum(share * exact.value for share, exact in each), all(exact.proven for _, exact in each)
+        return Enclosure.around(value, error, each[0][1].method, proven=proven)
     if not isinstance(mechanism, Exponential):
         return rare_by_bracket(setting)
     if is_coarse(test, nodes_of(mechanism, 1, h, 0.0)[0][0]) or _is_rough(test, p_phi):
@@ -215,32 +217,32 @@ def _is_rough(test: Sprt, p_phi: float) -> bool:
     return shared and test.exponent(p_phi) != 0.0 and roughness(test, p_phi) > 0.01
 
 
-def _rare_of_certain_walk(setting: Setting) -> Exact:
+def _rare_of_certain_walk(setting: Setting) -> Enclosure:
     """Compute P(leave against the drift) if all samples are certain.
 
     No sample leads the wrong way. Only a coin can, or the first sample if one bound leaves almost no room.
     """
     if float(setting.mechanism.quantile(0.0)) >= 0.0:
-        return Exact(0.0, 0.0, "certain")
+        return Enclosure.around(0.0, 0.0, "certain")
     law = exact_law(setting)
-    return Exact(float((law.alt if setting.p_phi == 1.0 else law.null).sum()), law.error, "certain")
+    return Enclosure.around(float((law.alt if setting.p_phi == 1.0 else law.null).sum()), law.error, "certain")
 
 
-def _rare_of_atom(test: Sprt, p_phi: float, excess: float) -> Exact:
+def _rare_of_atom(test: Sprt, p_phi: float, excess: float) -> Enclosure:
     """Compute P(leave against the drift) for one value of L. Algorithm 1 has only one."""
     if excess <= test.no_room:
-        return Exact(0.5, 0.0, "coin")
+        return Enclosure.around(0.5, 0.0, "coin")
     walk, b_up, b_low = Steps.of(test, p_phi), test.b_up + excess, test.b_low + excess
     if cells_needed(walk, b_up, b_low) <= BUDGET:
         value = against(test, p_phi, excess, excess)
-        return Exact(
+        return Enclosure.around(
             value, 1e-9 * value + 1e-12 * math.exp(-abs(test.exponent(p_phi)) * min(b_up, b_low)), "fixed bounds"
         )
     value, other = (overshoots(test, p_phi, scale).rare(b_up, b_low) for scale in (1.0, 0.6))
-    return Exact(value, 3.0 * abs(value - other) + 1e-9 * value, "overshoots")
+    return Enclosure.estimate(value, 3.0 * abs(value - other) + 1e-9 * value, "overshoots")
 
 
-def exact_null_probability(setting: Setting) -> Exact:
+def exact_null_probability(setting: Setting) -> Enclosure:
     """Compute P(return H_null).
 
     Parameters
@@ -250,7 +252,7 @@ def exact_null_probability(setting: Setting) -> Exact:
 
     Returns
     -------
-    Exact
+    Enclosure
         The probability and its numerical error.
 
     Raises
@@ -259,10 +261,10 @@ def exact_null_probability(setting: Setting) -> Exact:
         If p_phi is not a probability. Also if p_phi is 0 or 1, L can be negative and the law of tau is too long.
     """
     rare = _rare(setting)
-    return rare if setting.test.exponent(setting.p_phi) < 0.0 else Exact(1.0 - rare.value, rare.error, rare.method)
+    return rare if setting.test.exponent(setting.p_phi) < 0.0 else rare.complement()
 
 
-def exact_error(setting: Setting) -> Exact:
+def exact_error(setting: Setting) -> Enclosure:
     """Compute P(wrong decision). The truth is H_null iff p_phi > p, also inside the indifference region.
 
     Parameters
@@ -272,7 +274,7 @@ def exact_error(setting: Setting) -> Exact:
 
     Returns
     -------
-    Exact
+    Enclosure
         The probability and its numerical error.
 
     Raises
@@ -291,7 +293,7 @@ def exact_error(setting: Setting) -> Exact:
     drifts_to_null = test.exponent(p_phi) >= 0.0
     if drifts_to_null == test.null_is_true(p_phi):
         return rare
-    return Exact(1.0 - rare.value, rare.error, rare.method)
+    return rare.complement()
 
 
 def worst_errors(test: Sprt, mechanism: Mechanism) -> WorstErrors:
@@ -323,7 +325,7 @@ def worst_errors(test: Sprt, mechanism: Mechanism) -> WorstErrors:
     )
 
 
-def exact_sd(setting: Setting) -> Exact:
+def exact_sd(setting: Setting) -> Enclosure:
     """Compute the standard deviation of tau.
 
     Parameters
@@ -333,7 +335,7 @@ def exact_sd(setting: Setting) -> Exact:
 
     Returns
     -------
-    Exact
+    Enclosure
         The standard deviation and its numerical error. It is inf if L is a `Law` without a finite variance. It is
         nan if the second moment for `NoNoise` or `Exponential` is not affordable.
 
@@ -351,15 +353,15 @@ def exact_sd(setting: Setting) -> Exact:
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     if not isinstance(mechanism, (NoNoise, Exponential)):
         if isinstance(mechanism, Law) and math.isinf(mechanism.moments[1]):
-            return Exact(math.inf, 0.0, "no variance")
+            return Enclosure.around(math.inf, 0.0, "no variance")
         law = exact_law(setting)
         tau = np.arange(1.0, law.null.size + 1.0)
         spread = math.sqrt(max(float(dot(tau**2, law.stopped)) - law.mean**2, 0.0))
-        return Exact(spread, law.scatter * float(tau[-1]) ** 2 / max(spread, 1e-9), law.method)
+        return Enclosure.estimate(spread, law.scatter * float(tau[-1]) ** 2 / max(spread, 1e-9), law.method)
     if isinstance(mechanism, NoNoise):
         mean, second = fixed(test, p_phi, 0.0)
         value = math.sqrt(max(second - mean**2, 0.0))
-        return Exact(value, 1e-9 * second / max(value, 1e-9), "fixed bounds")
+        return Enclosure.estimate(value, 1e-9 * second / max(value, 1e-9), "fixed bounds")
     records = renewal(setting)
     if records is not None and records.sd().error <= 1e-3 * records.sd().value:
         return records.sd()

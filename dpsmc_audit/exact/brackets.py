@@ -5,10 +5,10 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from functools import lru_cache
 
-from dpsmc_audit.exact.fixed import Exact, Steps, cells_needed, walk_until_exit
+from dpsmc_audit.exact.enclosure import Enclosure
+from dpsmc_audit.exact.fixed import Steps, cells_needed, walk_until_exit
 from dpsmc_audit.exact.overshoot import BUDGET, overshoots
 from dpsmc_audit.exact.quadrature import fixed
 from dpsmc_audit.mechanisms import Mechanism
@@ -53,7 +53,7 @@ def _bracket(
     top: float,
     beyond: tuple[float, float],
     coin: float,
-) -> Exact:
+) -> Enclosure:
     """Bracket E[f(L)] from bounds of f on intervals of L. The interval with the largest share of the error is halved.
 
     `inside` bounds f on an interval of L, `beyond` bounds it for L above `top`. f equals `coin` where a coin decides.
@@ -80,7 +80,7 @@ def _bracket(
     tail = float(mechanism.survival(top))
     low = math.fsum(weight * least for _, _, _, weight, least, _ in queue) + tail * beyond[0] + coin * tossed
     high = math.fsum(weight * most for _, _, _, weight, _, most in queue) + tail * beyond[1] + coin * tossed
-    return Exact(0.5 * (low + high), 0.5 * (high - low) + 1e-10 * abs(high), "bracket")
+    return Enclosure.estimate(0.5 * (low + high), 0.5 * (high - low) + 1e-10 * abs(high), "bracket")
 
 
 def _few_digits(value: float) -> float:
@@ -89,7 +89,7 @@ def _few_digits(value: float) -> float:
     return math.ldexp(round(mantissa * 2.0**24), exponent - 24)
 
 
-def mean_by_bracket(setting: Setting) -> Exact:
+def mean_by_bracket(setting: Setting) -> Enclosure:
     """Bracket the mean number of samples.
 
     On each path tau does not fall when L grows, so the means at the ends of an interval bracket those inside.
@@ -101,7 +101,7 @@ def mean_by_bracket(setting: Setting) -> Exact:
 
     Returns
     -------
-    Exact
+    Enclosure
         The middle of the bracket. The error is half its width, and a little for rounding.
     """
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
@@ -114,7 +114,7 @@ def mean_by_bracket(setting: Setting) -> Exact:
     return _bracket(test, mechanism, lambda left, right: (at(left), at(right)), top, (at(top), last), 1.0)
 
 
-def rare_by_bracket(setting: Setting) -> Exact:
+def rare_by_bracket(setting: Setting) -> Enclosure:
     """Bracket the probability to leave against the drift.
 
     It grows if that bound comes closer or the other bound moves away, and it is never above ``exp(-h b)``.
@@ -126,7 +126,7 @@ def rare_by_bracket(setting: Setting) -> Exact:
 
     Returns
     -------
-    Exact
+    Enclosure
         The middle of the bracket. The error is half its width, and more where Wald's identities replace the law.
     """
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
@@ -144,7 +144,8 @@ def rare_by_bracket(setting: Setting) -> Exact:
     if not _leave_to_wald(test, p_phi, test.b_up + top, test.b_low + top):
         return between
     tossed = 1.0 - float(mechanism.survival(test.no_room))
-    return replace(between, error=between.error + 2.0 * roughness(test, p_phi) * (between.value - 0.5 * tossed))
+    rough = 2.0 * roughness(test, p_phi) * (between.value - 0.5 * tossed)
+    return Enclosure.estimate(between.value, between.error + rough, between.method)
 
 
 @lru_cache(maxsize=8192)

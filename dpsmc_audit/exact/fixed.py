@@ -22,7 +22,6 @@ from dpsmc_audit.sprt import Sprt
 
 __all__ = [
     "ALIVE",
-    "Exact",
     "ExitLaw",
     "Interrupted",
     "Steps",
@@ -43,25 +42,6 @@ _FLOOR = 1e-25
 
 _ROUNDING = 4e-16
 """Relative rounding error of a probability per step: two products and a sum of positive numbers."""
-
-
-@dataclass(frozen=True)
-class Exact:
-    """A number computed without sampling.
-
-    Parameters
-    ----------
-    value : float
-        The number.
-    error : float
-        A bound or an estimate of its numerical error.
-    method : str
-        How it was computed.
-    """
-
-    value: float
-    error: float
-    method: str
 
 
 @dataclass(frozen=True)
@@ -242,15 +222,17 @@ class TerminationLaw:
     null, alt : array
         ``null[k - 1] = P(tau = k, H_null)`` and ``alt[k - 1] = P(tau = k, H_alt)``.
     error : float
-        The numerical error of any P(tau > k). It is a bound, except where strata correct the passage over one bound for
-        the other. There it is the error of the law as a whole.
+        The numerical error of any P(tau > k): a bound, or an estimate.
     scatter : float
-        The numerical error of the law as a whole, summed over all (tau, o). It is a bound if no strata of L were
-        averaged, else an estimate from what coarser strata change.
+        The numerical error of the law as a whole, summed over all (tau, o): a bound, or an estimate.
     method : str
         How the law was computed.
     mean_error : float
         The numerical error of `mean`; nan if it is not known.
+    proven_tails : bool
+        Whether `error` is a bound.
+    proven : bool
+        Whether `scatter` is a bound.
     """
 
     null: FloatArray
@@ -259,6 +241,8 @@ class TerminationLaw:
     scatter: float
     method: str
     mean_error: float = math.nan
+    proven_tails: bool = True
+    proven: bool = True
 
     @property
     def stopped(self) -> FloatArray:

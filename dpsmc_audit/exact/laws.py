@@ -178,7 +178,8 @@ def _mixed_law(setting: Setting, forced: Mapping[int, int]) -> TerminationLaw:
     size = max(null.size, alt.size)
     null, alt = (np.maximum(np.pad(side, (0, size - side.size)), 0.0) for side in (null, alt))
     astray = abs(1.0 - float(null.sum() + alt.sum()))
-    return TerminationLaw(null, alt, max(error, astray), max(scatter, astray), method, late + astray * size)
+    errors = (max(error, astray), max(scatter, astray), method, late + astray * size)
+    return TerminationLaw(null, alt, *errors, proven_tails=False, proven=False)
 
 
 def _starts(walk: Steps, turned: bool, forced: Mapping[int, int]) -> dict[float, float]:

@@ -13,7 +13,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.exact.fixed import Exact, Steps, cells_needed, exit_law, walk_until_exit
+from dpsmc_audit.exact.enclosure import Enclosure
+from dpsmc_audit.exact.fixed import Steps, cells_needed, exit_law, walk_until_exit
 from dpsmc_audit.exact.overshoot import BUDGET, overshoots
 from dpsmc_audit.mechanisms import Exponential, Mechanism
 from dpsmc_audit.numerics.sums import tilted
@@ -33,7 +34,7 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 
 
-def refine(average: Callable[[int], float], tolerance: float, most: int) -> Exact:
+def refine(average: Callable[[int], float], tolerance: float, most: int) -> Enclosure:
     """Double the number of nodes until three refinements in a row hardly change the average.
 
     The error reported is three times the largest of these changes: a single one can be small by chance.
@@ -49,7 +50,7 @@ def refine(average: Callable[[int], float], tolerance: float, most: int) -> Exac
 
     Returns
     -------
-    Exact
+    Enclosure
         The last average and the estimate of its error.
     """
     nodes = 1
@@ -58,7 +59,7 @@ def refine(average: Callable[[int], float], tolerance: float, most: int) -> Exac
         nodes *= 2
         values.append(average(nodes))
         error = 3.0 * float(np.abs(np.diff(values[-4:])).max())
-    return Exact(values[-1], error + 1e-13 * abs(values[-1]), "quadrature")
+    return Enclosure.estimate(values[-1], error + 1e-13 * abs(values[-1]), "quadrature")
 
 
 @lru_cache(maxsize=4096)
@@ -170,7 +171,7 @@ def average_over(mechanism: Mechanism, function: Callable[[float], float]) -> fl
     return math.fsum(w * function(x) for x, w in zip(excess.tolist(), weights.tolist(), strict=True))
 
 
-def mean_by_quadrature(setting: Setting) -> Exact:
+def mean_by_quadrature(setting: Setting) -> Enclosure:
     """Compute the mean number of samples for an exponential L.
 
     It is the average of Wald's identities over L, plus the difference of the law for fixed bounds from them at a few
@@ -183,7 +184,7 @@ def mean_by_quadrature(setting: Setting) -> Exact:
 
     Returns
     -------
-    Exact
+    Enclosure
         The mean and an estimate of its error.
     """
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
@@ -201,10 +202,10 @@ def mean_by_quadrature(setting: Setting) -> Exact:
     error = max((abs(d) for _, d in differences), default=0.0) + 1e-12 * value
     if len(affordable) < len(nodes):
         error += 3.0 * abs(base - average_over(mechanism, lambda x: wald(x, 0.6)))
-    return Exact(value, error, "quadrature")
+    return Enclosure.estimate(value, error, "quadrature")
 
 
-def rare_by_quadrature(setting: Setting) -> Exact:
+def rare_by_quadrature(setting: Setting) -> Enclosure:
     """Compute P(leave against the drift) by Gauss nodes for the law of L tilted by exp(-|h| L), more and more of them.
 
     Parameters
@@ -214,7 +215,7 @@ def rare_by_quadrature(setting: Setting) -> Exact:
 
     Returns
     -------
-    Exact
+    Enclosure
         The probability and an estimate of its error.
     """
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
@@ -227,7 +228,7 @@ def rare_by_quadrature(setting: Setting) -> Exact:
     return refine(average, 3e-3, most=64)
 
 
-def rare_by_overshoots(setting: Setting) -> Exact:
+def rare_by_overshoots(setting: Setting) -> Enclosure:
     """Compute P(leave against the drift) for an exponential L.
 
     It is the average of Wald's identities over L, plus the difference of the law for fixed bounds from them at a few
@@ -241,7 +242,7 @@ def rare_by_overshoots(setting: Setting) -> Exact:
 
     Returns
     -------
-    Exact
+    Enclosure
         The probability and an estimate of its error.
     """
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
@@ -262,4 +263,4 @@ def rare_by_overshoots(setting: Setting) -> Exact:
     error = 4.0 * weight * float(np.abs(differences - differences.mean()).max()) + 1e-9 * value
     if max(cells_needed(walk, test.b_up + x, test.b_low + x) for x in places) > BUDGET:
         error += 3.0 * abs(base - average_over(mechanism, lambda x: wald(x, 0.6)))
-    return Exact(value, error, "overshoots")
+    return Enclosure.estimate(value, error, "overshoots")

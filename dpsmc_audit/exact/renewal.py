@@ -31,7 +31,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.exact.fixed import Exact, ExitLaw, Steps, TerminationLaw, cells_needed, walk_until_exit
+from dpsmc_audit.exact.enclosure import Enclosure
+from dpsmc_audit.exact.fixed import ExitLaw, Steps, TerminationLaw, cells_needed, walk_until_exit
 from dpsmc_audit.exact.overshoot import BUDGET, turned_up
 from dpsmc_audit.exact.passage import convolved
 from dpsmc_audit.mechanisms import Exponential
@@ -154,21 +155,21 @@ class Renewal:
         """Mean detour of an unsettled path, at most: the span and twice the excess, then on from above."""
         return (self.span + 2.0 / self.rate) / self.drift + self.onwards
 
-    def mean(self) -> Exact:
+    def mean(self) -> Enclosure:
         """Compute the mean number of samples.
 
         Returns
         -------
-        Exact
+        Enclosure
             The mean and a bound on its error.
         """
         due, gone = self.from_below * self._crossing, math.exp(-self.h * self.span) * self._crossing
         numerical = self.first.mean_error + self.ladder.mean_error / self._stop
         numerical += self.onwards * (self.ladder.probability_error / self._stop + self.first.probability_error)
         value = self.first.mean + float(self.survived.sum()) * self.onwards + 0.5 * due
-        return Exact(value, 0.5 * due + gone + numerical, "renewal")
+        return Enclosure.around(value, 0.5 * due + gone + numerical, "renewal")
 
-    def sd(self) -> Exact:
+    def sd(self) -> Enclosure:
         """Compute the standard deviation of tau.
 
         The second moment S of the time from a record on solves ``S = E[T^2] + 2 E[T; kept] V + P(kept) S``, with V its
@@ -176,7 +177,7 @@ class Renewal:
 
         Returns
         -------
-        Exact
+        Enclosure
             The standard deviation and its error.
         """
         ladder, first = self.ladder, self.first
@@ -185,7 +186,7 @@ class Renewal:
         second += float(self.survived.sum()) * onwards
         value = math.sqrt(max(second - self.mean().value ** 2, 0.0))
         unseen = self.unsettled * (self._crossing + self.mean().value) ** 2
-        return Exact(value, (unseen + 1e-9 * second) / max(value, 1e-300), "renewal")
+        return Enclosure.estimate(value, (unseen + 1e-9 * second) / max(value, 1e-300), "renewal")
 
     @property
     def reach(self) -> float:

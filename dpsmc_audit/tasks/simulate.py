@@ -11,7 +11,7 @@ import numpy as np
 
 from dpsmc_audit.evidence.intervals import Interval, check_confidence, clopper_pearson, mean_interval
 from dpsmc_audit.exact.averages import WorstErrors, exact_error, exact_mean, worst_errors
-from dpsmc_audit.exact.fixed import Exact
+from dpsmc_audit.exact.enclosure import Enclosure
 from dpsmc_audit.numerics.sums import sum_of_squares
 from dpsmc_audit.runs.checkpoints import Saved
 from dpsmc_audit.runs.execution import accumulate, cut
@@ -116,16 +116,16 @@ class Characteristics:
 
     Parameters
     ----------
-    samples : Exact
+    samples : Enclosure
         Mean samples at p_phi.
-    error : Exact
+    error : Enclosure
         The error probability at p_phi.
     worst : WorstErrors
         The worst errors over both hypotheses.
     """
 
-    samples: Exact
-    error: Exact
+    samples: Enclosure
+    error: Enclosure
     worst: WorstErrors
 
     def as_dict(self) -> dict[str, Any]:
@@ -134,7 +134,7 @@ class Characteristics:
         return exact_numbers({**named, "fp_worst": self.worst.fp, "fn_worst": self.worst.fn})
 
 
-def exact_numbers(named: dict[str, Exact]) -> dict[str, float]:
+def exact_numbers(named: dict[str, Enclosure]) -> dict[str, float]:
     """List exact numbers, each beside its numerical error.
 
     Parameters

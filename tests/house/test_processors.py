@@ -18,7 +18,7 @@ from dpsmc_audit.app.groups import Named, Noise
 from dpsmc_audit.exact import brackets, calibration
 from dpsmc_audit.exact.averages import WorstErrors, worst_errors
 from dpsmc_audit.exact.calibration import private
-from dpsmc_audit.exact.fixed import Exact
+from dpsmc_audit.exact.enclosure import Enclosure
 from dpsmc_audit.mechanisms import Exponential, Laplace, Truncated
 from dpsmc_audit.observers.marginal.law import marginal_law
 from dpsmc_audit.runs.checkpoints import Checkpoint
@@ -77,8 +77,9 @@ def test_rounding_moves_no_center(
     for seed in range(3):
         rng = np.random.default_rng(seed)
 
-        def shaken(exact: Exact, rng: np.random.Generator = rng) -> Exact:
-            return replace(exact, value=exact.value * (1.0 + 1e-13 * rng.uniform(-1.0, 1.0)))
+        def shaken(exact: Enclosure, rng: np.random.Generator = rng) -> Enclosure:
+            low, high = (end * (1.0 + 1e-13 * rng.uniform(-1.0, 1.0)) for end in (exact.low, exact.high))
+            return replace(exact, low=low, high=high)
 
         def rounded(*given: object, shaken: object = shaken) -> WorstErrors:
             found = worst_errors(*given)  # type: ignore[arg-type]
@@ -93,7 +94,7 @@ def test_an_interval_is_halved_by_a_rule_where_two_matter_the_same() -> None:
     """Bounds of f such that intervals of one width matter the same; rounding moves the average by no more than that."""
     law = Exponential(1.0)
 
-    def bracket(rng: np.random.Generator | None) -> Exact:
+    def bracket(rng: np.random.Generator | None) -> Enclosure:
         def inside(left: float, right: float) -> tuple[float, float]:
             off = 1.0 if rng is None else 1.0 + 2.0**-52 * int(rng.integers(-3, 4))
             weight = float(law.survival(left) - law.survival(right))

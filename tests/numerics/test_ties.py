@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 from dpsmc_audit.evidence.profiles import best_tail, largest, worst_event
 from dpsmc_audit.evidence.shown import best_range
 from dpsmc_audit.evidence.witness import Event, Outcomes
-from dpsmc_audit.exact.fixed import Exact
+from dpsmc_audit.exact.enclosure import Enclosure
 from dpsmc_audit.numerics.sums import convolution, dot, tilted
 from dpsmc_audit.numerics.ties import best_of, exceeds, ranked
 from dpsmc_audit.observers.expected.edges import Tails
@@ -154,7 +154,7 @@ def test_the_smallest_outcome_that_is_enough_is_taken() -> None:
 def test_the_witness_of_an_expected_law_is_the_most_probable_bin(factors: np.ndarray) -> None:
     """Every bin from the eleventh on exceeds the claim by as much."""
     tail_1, tail_0 = (np.cumsum((p * f)[::-1])[::-1] for p, f in zip(plateau(), factors, strict=True))
-    start = Exact(0.0, 0.0, "made up")
+    start = Enclosure.around(0.0, 0.0, "made up")
     one, zero = (Tails(tail, tail, tail, np.full(SIZE, math.nan)) for tail in (tail_1, tail_0))
     edges, gap = 10.0 * np.arange(float(SIZE)), SupportGap(0.0, 0.0, 0.0)
     law = ExpectedLaw(edges, one, zero, start, start, gap, "made up", np.zeros(SIZE, np.bool_), 1.0, 0.0)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dpsmc_audit.exact.fixed import Exact, Steps, cells_needed, exit_law, walk_until_forced
+from dpsmc_audit.exact.enclosure import Enclosure
+from dpsmc_audit.exact.fixed import Steps, cells_needed, exit_law, walk_until_forced
 from dpsmc_audit.exact.overshoot import BUDGET, overshoots
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.observers.expected.bisection import mean_of
@@ -75,7 +76,7 @@ def lowest_excess(test: Sprt, mechanism: Mechanism) -> float:
     return max(float(mechanism.quantile(0.0)), test.least_room)
 
 
-def start_of(setting: Setting, entries: tuple[int, ...], bit: int) -> Exact:
+def start_of(setting: Setting, entries: tuple[int, ...], bit: int) -> Enclosure:
     """Compute g_x at the smallest L.
 
     Parameters
@@ -89,14 +90,14 @@ def start_of(setting: Setting, entries: tuple[int, ...], bit: int) -> Exact:
 
     Returns
     -------
-    Exact
+    Enclosure
         The average, with its numerical error.
     """
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     return average_at(test, p_phi, entries, bit, float(mechanism.quantile(0.0)))
 
 
-def average_at(test: Sprt, p_phi: float, entries: tuple[int, ...], bit: int, excess: float) -> Exact:
+def average_at(test: Sprt, p_phi: float, entries: tuple[int, ...], bit: int, excess: float) -> Enclosure:
     """Compute g_x at an L: 1 where a coin decides, a whole number where samples are certain.
 
     Parameters
@@ -114,20 +115,20 @@ def average_at(test: Sprt, p_phi: float, entries: tuple[int, ...], bit: int, exc
 
     Returns
     -------
-    Exact
+    Enclosure
         The average, with its numerical error.
     """
     if excess <= test.no_room:
-        return Exact(1.0, 0.0, "coin")
+        return Enclosure.around(1.0, 0.0, "coin")
     walk = Steps.of(test, p_phi)
     if cells_needed(walk, test.b_up + excess, test.b_low + excess) <= BUDGET:
         law = exit_law(test, p_phi, excess, dict.fromkeys(entries, bit))
-        return Exact(*mean_of(law), "fixed bounds")
+        return Enclosure.around(*mean_of(law), "fixed bounds")
     mean = forced_moments(test, p_phi, excess, dict.fromkeys(entries, bit))[0]
     scale = overshoots(test, p_phi, 0.6).mean(test.b_up, test.b_low) - overshoots(test, p_phi).mean(
         test.b_up, test.b_low
     )
-    return Exact(mean, 3.0 * abs(scale) + 1e-9 * mean, "overshoots")
+    return Enclosure.estimate(mean, 3.0 * abs(scale) + 1e-9 * mean, "overshoots")
 
 
 def output_sensitivity(pair: Adjacent) -> float:

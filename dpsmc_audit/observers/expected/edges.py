@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpsmc_audit.exact.fixed import Exact
+from dpsmc_audit.exact.enclosure import Enclosure
 from dpsmc_audit.mechanisms import Atoms, Law, Mechanism
 from dpsmc_audit.numerics.arrays import BoolArray, FloatArray
 from dpsmc_audit.sprt import Sprt
@@ -132,7 +132,7 @@ def tails_between(test: Sprt, mechanism: Mechanism, points: FloatArray, reached:
 # --- an L that takes few values -------------------------------------------------------------------------------------
 
 
-def tails_of_atoms(atoms: Atoms, averages: Sequence[Exact], points: FloatArray) -> Tails:
+def tails_of_atoms(atoms: Atoms, averages: Sequence[Enclosure], points: FloatArray) -> Tails:
     """Compute the probability of reaching each edge from the average at each value of L.
 
     A value of L counts for `low` at the edges that its average surely reaches. If there are several values, they are
@@ -142,7 +142,7 @@ def tails_of_atoms(atoms: Atoms, averages: Sequence[Exact], points: FloatArray) 
     ----------
     atoms : tuple of tuple
         The values of L and their probabilities.
-    averages : sequence of Exact
+    averages : sequence of Enclosure
         The average termination time at each value.
     points : ndarray
         The edges.

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpsmc_audit.errors import require
-from dpsmc_audit.exact.fixed import Exact, Steps, cells_needed
+from dpsmc_audit.exact.enclosure import Enclosure
+from dpsmc_audit.exact.fixed import Steps, cells_needed
 from dpsmc_audit.exact.overshoot import BUDGET
 from dpsmc_audit.mechanisms import Laplace, Mechanism
 from dpsmc_audit.numerics.arrays import BoolArray, FloatArray
@@ -79,7 +80,7 @@ class ExpectedLaw:
         Where bins begin.
     one, zero : Tails
         ``P(g_x(L) >= edges[i])`` for x_n = 1 and for x_n = 0.
-    start_1, start_0 : Exact
+    start_1, start_0 : Enclosure
         g_x at the smallest L.
     gap : SupportGap
         Averages that one member alone reaches.
@@ -96,8 +97,8 @@ class ExpectedLaw:
     edges: FloatArray
     one: Tails
     zero: Tails
-    start_1: Exact
-    start_0: Exact
+    start_1: Enclosure
+    start_0: Enclosure
     gap: SupportGap
     method: str
     shifted: BoolArray
@@ -261,7 +262,7 @@ def _tails(
     return one, zero, nowhere, "grid"
 
 
-def _estimated(mechanism: Mechanism, excess: FloatArray, error: float, points: FloatArray, start: Exact) -> Tails:
+def _estimated(mechanism: Mechanism, excess: FloatArray, error: float, points: FloatArray, start: Enclosure) -> Tails:
     """Make tails with an estimate of their relative error. They are 1 where the smallest L reaches the point."""
     surely = points <= max(start.value - start.error, 1.0)
     value = np.where(points <= start.value, 1.0, mechanism.survival(excess))
