@@ -15,16 +15,17 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.errors import check_probability, require
+from dpsmc_audit.errors import require
+from dpsmc_audit.exact.walk import Steps
 from dpsmc_audit.numerics.jit import kernel
 from dpsmc_audit.numerics.sums import dot
 from dpsmc_audit.sprt import Sprt
 
 __all__ = [
     "ALIVE",
+    "BUDGET",
     "ExitLaw",
     "Interrupted",
-    "Steps",
     "TerminationLaw",
     "cells_needed",
     "exit_law",
@@ -34,6 +35,9 @@ __all__ = [
 
 FloatArray = NDArray[np.float64]
 
+BUDGET = 2e8
+"""Cells that the law for one pair of bounds may visit where another way is known."""
+
 ALIVE = 1e-13
 """The programme ends when less than this probability is still inside the bounds."""
 
@@ -42,99 +46,6 @@ _FLOOR = 1e-25
 
 _ROUNDING = 4e-16
 """Relative rounding error of a probability per step: two products and a sum of positive numbers."""
-
-
-@dataclass(frozen=True)
-class Steps:
-    """A random walk with two step sizes.
-
-    Parameters
-    ----------
-    p_up : float
-        The probability of a step up. Otherwise the step goes down.
-    up, down : float
-        The sizes of the steps.
-    """
-
-    p_up: float
-    up: float
-    down: float
-
-    @classmethod
-    def of(cls, test: Sprt, p_phi: float) -> Steps:
-        """Make the walk of a test.
-
-        Parameters
-        ----------
-        test : Sprt
-            The test.
-        p_phi : float
-            The satisfaction probability.
-
-        Returns
-        -------
-        Steps
-            The walk.
-
-        Raises
-        ------
-        ParameterError
-            If p_phi is not a probability, or within 1e-12 of 0 or 1 without being 0 or 1.
-        """
-        check_probability("p_phi", p_phi)
-        return cls(p_phi, test.s_plus, test.s_minus)
-
-    def mirrored(self) -> Steps:
-        """Turn the walk upside down.
-
-        Returns
-        -------
-        Steps
-            The mirrored walk.
-        """
-        return Steps(1.0 - self.p_up, self.down, self.up)
-
-    def conjugate(self, exponent: float) -> Steps:
-        """Make the walk under ``dP~ = exp(-h Lambda) dP``. Its drift has the other sign, so rare exits become common.
-
-        Parameters
-        ----------
-        exponent : float
-            The exponent h of the walk (`Sprt.exponent`).
-
-        Returns
-        -------
-        Steps
-            The conjugate walk.
-        """
-        return Steps(self.p_up * math.exp(-exponent * self.up), self.up, self.down)
-
-    @property
-    def drift(self) -> float:
-        """Mean step."""
-        return self.p_up * self.up - (1.0 - self.p_up) * self.down
-
-    @property
-    def variance(self) -> float:
-        """Variance of a step."""
-        return self.p_up * (1.0 - self.p_up) * (self.up + self.down) ** 2
-
-    def at(self, steps: NDArray[np.int64] | np.int64, ones: NDArray[np.int64]) -> FloatArray:
-        """Compute the position after some samples. It is computed afresh, as everywhere in the suite.
-
-        Parameters
-        ----------
-        steps : array or int
-            The number of samples.
-        ones : array
-            How many of them went up.
-
-        Returns
-        -------
-        array
-            The positions.
-        """
-        return ones * self.up - (steps - ones) * self.down
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,8 +138,6 @@ class TerminationLaw:
         The numerical error of the law as a whole, summed over all (tau, o): a bound, or an estimate.
     method : str
         How the law was computed.
-    mean_error : float
-        The numerical error of `mean`; nan if it is not known.
     proven_tails : bool
         Whether `error` is a bound.
     proven : bool
@@ -240,7 +149,6 @@ class TerminationLaw:
     error: float
     scatter: float
     method: str
-    mean_error: float = math.nan
     proven_tails: bool = True
     proven: bool = True
 

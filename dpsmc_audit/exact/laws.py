@@ -1,40 +1,46 @@
 """The exact law of (tau, o) averaged over L, with any entries forced. The marginal observer sees this law.
 
 - *renewal* for the memoryless L of Algorithm 2;
-- *passage* for any law of L, where only the bound that the walk drifts to matters;
-- *strata* of L for the rest: tau grows with L, so the laws at the two ends of each stratum bracket P(tau > k).
+- *passage* for all L of a range at once, without the far bound. That is met with a probability of at most
+  ``E[exp(-h (b + L))]``, so the range begins where this is small;
+- *strata* for the L below, and for all L where the walk has too little drift.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.errors import ParameterError, require
-from dpsmc_audit.exact.far_bound import FAR, OFTEN, far_share, splits
-from dpsmc_audit.exact.fixed import Steps, TerminationLaw, exit_law
-from dpsmc_audit.exact.overshoot import turned_up
-from dpsmc_audit.exact.passage import passage_cost, passage_survival
+from dpsmc_audit.exact.fixed import Steps, TerminationLaw, cells_needed, exit_law
+from dpsmc_audit.exact.passage import passage, passage_cost
 from dpsmc_audit.exact.renewal import renewal
-from dpsmc_audit.exact.strata import CELLS, Part, affordable, cells_of, short_enough, strata
-from dpsmc_audit.mechanisms import Atoms, Exponential
-from dpsmc_audit.numerics.sums import convolution, total
+from dpsmc_audit.exact.strata import CELLS, Part, Plan, plan_of, strata
+from dpsmc_audit.exact.walk import Turned, turned_up
+from dpsmc_audit.exact.weight import Range
+from dpsmc_audit.mechanisms import Atoms, Exponential, Mechanism
+from dpsmc_audit.numerics.sums import total
+from dpsmc_audit.runs.memory import require_room
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 
-__all__ = ["exact_law"]
+__all__ = ["LONGEST", "exact_law", "short_enough"]
 
 FloatArray = NDArray[np.float64]
 
 _VAGUE = 0.02
 """A law with a larger error in some P(tau > k) is refused."""
 
-_LATE = 300
-"""Strata compute the law if the last forced entry comes after this."""
+LONGEST = 1 << 23
+"""The most values of tau that a law may have: arrays of this size are transformed."""
+
+_GOOD = 3e-5
+"""The renewal is not compared with other ways if its error is at most this."""
 
 
 def exact_law(setting: Setting, forced: Mapping[int, int] | None = None) -> TerminationLaw:
@@ -84,7 +90,7 @@ def _exact_law(setting: Setting, forced: tuple[tuple[int, int], ...]) -> Termina
         return _known(p_phi, _mixed_law(setting, given))
     short_enough(p_phi, records.reach)
     renewed = records.law(given)
-    if renewed.error <= 3e-5:
+    if renewed.error <= _GOOD:
         return renewed
     try:
         other = _mixed_law(setting, given)
@@ -107,8 +113,11 @@ def _certain_law(setting: Setting, forced: Mapping[int, int]) -> TerminationLaw:
     """Compute the law of certain samples. The excess record is certain too: ``P(tau > k) = survival(record)``."""
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     step, bound = (test.s_plus, test.b_up) if p_phi == 1.0 else (test.s_minus, test.b_low)
-    reach = bound + float(mechanism.quantile(1.0 - 1e-13)) + len(forced) * test.step_sum
-    last = max(forced, default=0) + math.ceil(max(reach, 0.0) / step) + 2
+    for tail in _TAILS:
+        reach = bound + float(mechanism.quantile(1.0 - tail)) + len(forced) * test.step_sum
+        last = max(forced, default=0) + math.ceil(max(min(reach / step, 1e300), 0.0)) + 2
+        if last <= LONGEST:
+            break
     short_enough(p_phi, last)
     bits = np.full(last, p_phi)
     for entry, bit in forced.items():
@@ -124,7 +133,7 @@ def _certain_law(setting: Setting, forced: Mapping[int, int]) -> TerminationLaw:
     null[0] += 0.5 * coin
     alt[0] += 0.5 * coin
     error = float(running[-1]) + 1e-15
-    return TerminationLaw(null, alt, error, error, "certain", 2.0 * error * last)
+    return TerminationLaw(null, alt, error, 2.0 * error, "certain")
 
 
 # --- an L that takes few values -------------------------------------------------------------------------------------
@@ -132,83 +141,159 @@ def _certain_law(setting: Setting, forced: Mapping[int, int]) -> TerminationLaw:
 
 def _listed_law(test: Sprt, atoms: Atoms, p_phi: float, forced: Mapping[int, int]) -> TerminationLaw:
     """Average over the values of L, one by one. Algorithm 1 has a single one."""
-    affordable(p_phi, math.fsum(cells_of(test, p_phi, x, 0.0) for x, _ in atoms if x > test.no_room))
-    coin = np.array([0.5])
-    null, alt, error, late = [], [], 1e-12 * (len(atoms) > 1), 0.0
-    for excess, share in atoms:
-        law = exit_law(test, p_phi, excess, forced) if excess > test.no_room else None
-        null.append(share * (coin if law is None else law.null))
-        alt.append(share * (coin if law is None else law.alt))
-        if law is not None:
-            error += share * law.probability_error
-            late += share * law.mean_error
-    return TerminationLaw(total(null), total(alt), error, error, "fixed bounds", late + error * total(null).size)
+    walk, inside = Steps.of(test, p_phi), [(x, share) for x, share in atoms if x > test.no_room]
+    cells = math.fsum(cells_needed(walk, test.b_up + x, test.b_low + x) for x, _ in inside)
+    require(cells <= CELLS, _TOO_LONG.format(p_phi))
+    coin = np.array([0.5 * math.fsum(share for x, share in atoms if x <= test.no_room)])
+    null, alt, error = [coin], [coin], 1e-12 * (len(atoms) > 1)
+    for excess, share in inside:
+        law = exit_law(test, p_phi, excess, forced)
+        null.append(share * law.null)
+        alt.append(share * law.alt)
+        error += share * law.probability_error
+    return TerminationLaw(*_as_long(total(null), total(alt)), error, 2.0 * error, "fixed bounds")
+
+
+def _as_long(one: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Continue the shorter array by 0."""
+    size = max(one.size, other.size)
+    return np.pad(one, (0, size - one.size)), np.pad(other, (0, size - other.size))
 
 
 # --- any law of L ---------------------------------------------------------------------------------------------------
 
 
-def _mixed_law(setting: Setting, forced: Mapping[int, int]) -> TerminationLaw:
-    """Add up the coin, the passage over the near bound, and the change by the far bound where both can be met.
+@dataclass(frozen=True)
+class _Split:
+    """Runs with L up to `at` are averaged over strata, those above by one passage.
 
-    Strata replace the passage if a bound may be met before the last forced entry, or if the passage is too expensive.
+    Parameters
+    ----------
+    at : float
+        The L.
+    missed : float
+        A bound on the probability of the runs above that meet the far bound.
+    plan : Plan, optional
+        The laws for the runs below. None if there are none.
     """
-    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
+
+    at: float
+    missed: float
+    plan: Plan | None
+
+    @property
+    def error(self) -> float:
+        """About the error of a P(tau > k)."""
+        return self.missed + (self.plan.error if self.plan is not None else 0.0)
+
+    @property
+    def listed(self) -> bool:
+        """Whether the laws of the runs below are known for every L."""
+        return self.plan is None or self.plan.listed
+
+
+def _mixed_law(setting: Setting, forced: Mapping[int, int]) -> TerminationLaw:
+    """Add up the coin, the strata of small L and the passage of the others."""
+    test, mechanism = setting.test, setting.mechanism
+    turned, last = turned_up(test, setting.p_phi), max(forced, default=0)
+    bits = {entry: 1 - bit if turned.over else bit for entry, bit in forced.items()}
     lowest = max(float(mechanism.quantile(0.0)), test.no_room)
-    coin = 1.0 - float(mechanism.survival(test.no_room))
-    parts = [Part(np.array([0.5 * coin]), np.array([0.5 * coin]), 0.0, 0.0, 0.0)]
-    settled, apart = splits(test, p_phi, forced)
-    if far_share(setting) > OFTEN:
-        settled = math.inf
-    apart = min(apart, float(mechanism.quantile(1.0 - 1e-12)))
-    begin = max(settled, lowest)
-    passage = _passage(setting, forced, begin) if begin < math.inf else None
-    if passage is None:
-        parts.append(strata(setting, forced, lowest, None))
-    else:
-        parts.append(passage)
-        if begin > lowest:
-            parts.append(strata(setting, forced, lowest, begin))
-        if apart > begin:
-            parts.append(strata(setting, forced, begin, apart, beyond_passage=True))
-    null, alt = total([part.null for part in parts]), total([part.alt for part in parts])
-    columns = zip(*((part.error, part.scatter, part.mean_error) for part in parts), strict=True)
-    error, scatter, late = (math.fsum(column) for column in columns)
-    method = "passage" if passage is not None and len(parts) == 2 else "strata"
-    size = max(null.size, alt.size)
-    null, alt = (np.maximum(np.pad(side, (0, size - side.size)), 0.0) for side in (null, alt))
-    astray = abs(1.0 - float(null.sum() + alt.sum()))
-    errors = (max(error, astray), max(scatter, astray), method, late + astray * size)
-    return TerminationLaw(null, alt, *errors, proven_tails=False, proven=False)
+    coin = np.array([0.5 * (1.0 - float(mechanism.survival(test.no_room)))])
+    high = _affordable_top(turned, mechanism, last)
+    split = _best_split(turned, mechanism, bits, (lowest, high))
+    require(split is not None, _TOO_LONG.format(setting.p_phi))
+    assert split is not None
+    parts, method = [Part(coin, coin, 0.0, 0.0, True)], "strata"
+    if split.plan is not None:
+        parts.append(strata(turned, split.plan, bits))
+    if split.at < high:
+        short_enough(setting.p_phi, (turned.near + high) / turned.walk.drift)
+        run = passage(turned, Range(mechanism, split.at, high), bits)
+        missed = split.missed
+        parts.append(Part(run.time, np.zeros(1), run.error + missed, run.scatter + 2.0 * missed, run.proven))
+        method = "passage" if split.plan is None else "passage, strata"
+    rest = float(mechanism.survival(high)) if high > lowest else 0.0
+    near, far = total([part.near for part in parts]), total([part.far for part in parts])
+    near, far = _as_long(near, far)
+    error, scatter = (math.fsum(getattr(part, name) for part in parts) + rest for name in ("error", "scatter"))
+    null, alt = (far, near) if turned.over else (near, far)
+    return TerminationLaw(null, alt, error, scatter, method, proven=all(part.proven for part in parts))
 
 
-def _starts(walk: Steps, turned: bool, forced: Mapping[int, int]) -> dict[float, float]:
-    """List where the walk may be after the last forced entry, with probabilities."""
-    ups = np.ones(1)
-    for entry in range(1, max(forced, default=0) + 1):
-        p_up = walk.p_up if entry not in forced else float(forced[entry] != turned)
-        ups = np.asarray(convolution(ups, np.array([1.0 - p_up, p_up])))
-    steps = ups.size - 1
-    return {k * walk.up - (steps - k) * walk.down: float(share) for k, share in enumerate(ups) if share > 1e-18}
+_TOO_LONG = "the law at p_phi={:g} would visit too many cells: without drift only means and errors are affordable"
+
+_TAILS = 10.0 ** -np.arange(13.0, 1.0, -1.0)
+"""The probability of the L that are left out."""
 
 
-def _passage(setting: Setting, forced: Mapping[int, int], begin: float) -> Part | None:
-    """Compute the runs with L > begin without the far bound. Return None if that would cost too much."""
-    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
-    h, (turned, walk, near, _) = abs(test.exponent(p_phi)), turned_up(test, p_phi)
-    last, share = max(forced, default=0), float(mechanism.survival(begin))
-    if h == 0.0 or last > _LATE:
-        return None
-    for tail in 10.0 ** -np.arange(14.0, 5.0, -2.0):
-        top = near + float(mechanism.quantile(1.0 - tail))
-        if not math.isinf(top) and passage_cost(walk, h, top) <= CELLS:
-            break
-    else:
-        return None
-    weight: Callable[[FloatArray], FloatArray] = lambda x: mechanism.survival(np.maximum(x - near, begin))  # noqa: E731
-    running, off = passage_survival(walk, h, weight, _starts(walk, turned, forced), near + begin, top)
-    time = np.concatenate([np.zeros(last), np.maximum(-np.diff(running), 0.0)])
-    never = np.zeros(time.size)
-    error = abs(share - float(time.sum())) + share * math.exp(-FAR) + off
-    null, alt = (never, time) if turned else (time, never)
-    return Part(null, alt, error, error, 2.0 * error * time.size)
+def _affordable_top(turned: Turned, mechanism: Mechanism, last: int) -> float:
+    """Find the largest L for which the passage is affordable. Without it, the strata leave out L of probability 1e-5."""
+    for tail in _TAILS:
+        high = float(mechanism.quantile(1.0 - tail))
+        if math.isfinite(high) and passage_cost(turned, high, last) <= CELLS:
+            return high
+    return float(mechanism.quantile(1.0 - 1e-5))
+
+
+def _best_split(
+    turned: Turned, mechanism: Mechanism, forced: Mapping[int, int], ends: tuple[float, float]
+) -> _Split | None:
+    """Find the L at which to split the range: laws that are known for every L if they do, else the smallest error."""
+    found: list[_Split] = []
+    if passage_cost(turned, ends[1], max(forced, default=0)) <= CELLS:
+        downs = sum(1 - bit for bit in forced.values())
+        for folds in (0.0, 1.0, 2.0, 4.0, 6.0, 8.0, 11.0, 14.0, 18.0, 23.0):
+            at = min(ends[0] + folds / turned.h, ends[1])
+            below = Range(mechanism, ends[0], at)
+            plan = plan_of(turned, below) if at > ends[0] and below.share > 0.0 else None
+            if plan is None and at > ends[0] and below.share > 0.0:
+                break
+            found.append(_Split(at, _missed(turned, Range(mechanism, at, ends[1]), downs), plan))
+            if found[-1].missed <= 1e-10 or (not found[-1].listed and found[-1].missed <= 0.1 * found[-1].error):
+                break
+    elif (plan := plan_of(turned, Range(mechanism, *ends))) is not None:
+        found.append(_Split(ends[1], 0.0, plan))
+    known = min((split for split in found if split.listed), key=lambda split: split.error, default=None)
+    if known is not None and known.error <= _CLEAR:
+        return known
+    return min(found, key=lambda split: split.error, default=None)
+
+
+_CLEAR = 1e-4
+"""A law that is known to this for every L is not replaced by a bracket of strata."""
+
+
+def _missed(turned: Turned, runs: Range, downs: int) -> float:
+    """Bound the probability of meeting the far bound: ``E[exp(-h (far + L - downs s_minus))]``, and no more than 1.
+
+    The free samples make a walk of their own, and each forced step down moves it by one step.
+    """
+    edges = np.linspace(runs.low, min(runs.high, runs.low + 60.0 / turned.h), 20_001)
+    masses = -np.diff(runs.survival(edges))
+    deep = turned.far + edges[:-1] - downs * turned.walk.down
+    beyond = float(runs.survival(edges[-1:])[0]) * math.exp(-60.0)
+    return float(np.sum(masses * np.exp(-turned.h * np.maximum(deep, 0.0)))) * (1.0 + 1e-9) + beyond
+
+
+def short_enough(p_phi: float, last: float) -> None:
+    """Refuse a law with too many values of tau, as a tiny epsilon makes it.
+
+    The first limit depends on the parameters alone, not on the machine. The second one is the memory available.
+
+    Parameters
+    ----------
+    p_phi : float
+        The satisfaction probability, for the message.
+    last : float
+        The number of values of tau.
+
+    Raises
+    ------
+    ParameterError
+        If there are more than `LONGEST` values.
+    NoRoomError
+        If memory is short.
+    """
+    message = "the law at p_phi={:g} reaches {:.0e} samples, more than {:.0e}: means, errors and runs are affordable"
+    require(last <= LONGEST, message.format(p_phi, last, LONGEST))
+    require_room(200.0 * last, f"the law of {last:.0e} values of tau")

@@ -1,53 +1,63 @@
-"""The law of tau for any law of L at once, where only the bound that the walk drifts to can be reached.
+"""The law of tau for all L of a range at once, where only the bound that the walk drifts to is met.
 
 For a walk that drifts up, the times at which it sets a strict record are its ladder epochs. Read backwards, the walk up
 to such an epoch stays above 0, so one dynamic programme with a single barrier at 0 gives
 
-    U(j, x) = P(j is a ladder epoch and Lambda_j = x) = P(Lambda_1 > 0, ..., Lambda_j > 0, Lambda_j = x).
+    U(j, x) = P(j is a ladder epoch and Lambda_j = x) = P(Lambda_1 > 0, ..., Lambda_j > 0, Lambda_j = x),
 
-The maximum after k samples is x if the last ladder epoch j is at x and no record follows for k - j samples, so with the
-ladder time T
+and with it the probability W(j) that a run is still going on after a record at j: the sum of U(j, x) P(L > x - b). Any
+law of L is such a weight, and one pass of the programme answers it. With q(t) the law of the time to the next record,
 
-    P(tau > k) = E[survival(max - b)] = sum_j (sum_x U(j, x) survival(x - b)) P(T > k - j).
+    P(tau = k) = sum_j W(j) q(k - j) - W(k):
 
-Bits that are given at the beginning only move the start: by y, with some probability.
+runs that set a record at k, less those that go on after it. Forced entries change the weights (`prefix`), and the time
+to the next record after a record that comes before the last entry.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.exact.fixed import Steps, cells_needed, walk_until_exit
+from dpsmc_audit.exact.fixed import ExitLaw, cells_needed, walk_until_exit
+from dpsmc_audit.exact.prefix import prefix_of, records_before
+from dpsmc_audit.exact.walk import TIE, Steps, Turned
+from dpsmc_audit.exact.weight import Range, Weight
 from dpsmc_audit.numerics.jit import kernel
 from dpsmc_audit.numerics.sums import convolution
 
-__all__ = ["convolved", "passage_cost", "passage_survival"]
+__all__ = ["Passage", "convolved", "passage", "passage_cost"]
 
 FloatArray = NDArray[np.float64]
 
-_POINTS = 1 << 18
-_DROP = 1e-19
-_TIE = 1e-9
-"""A walk this close to its last record, in parts of both steps, is back at it up to rounding (`passage_survival`)."""
-_NEGLIGIBLE = 1e-15
+_FLOOR = 1e-25
+"""Smaller cells at the edge of the window are dropped, and counted."""
+
+_UNIT = 2.0**-53
+"""The relative error of one operation."""
+
+_AWAY = 40.0
+"""A walk this far over h below a level comes back to it with probability at most exp(-40)."""
+
 _FFT = 3e8
 """Convolutions of more products than this use the fast Fourier transform."""
 
 
 @kernel
-def _weigh(p_up, up, down, table, scale, last):
-    """Compute ``sum_x U(j, x) weight(x)`` for j = 0, 1, ... until it is negligible. The table is interpolated."""
+def _weigh(p_up, up, down, tie, begins, value, slope, bend, guide, scale, top, escape, last):
+    """Compute ``sum_x U(j, x) weight(x)`` for j = 0, 1, ... until all walks are above `escape`, and what was dropped."""
     out = np.zeros(last)
-    mass, other = np.zeros(last + 2), np.zeros(last + 2)
+    width = int(min(escape / (up + down) + 4.0, last + 2.0))
+    mass, other = np.zeros(width + 4), np.zeros(width + 4)
     mass[0] = 1.0
-    out[0] = table[0]
-    base, count = 0, 1
-    tie = _TIE * (up + down)
-    for steps in range(1, last):
+    base, count, lost, steps = 0, 1, 0.0, 0
+    out[0] = value[0]
+    while count > 0 and steps + 1 < last:
+        steps += 1
         # cell i has base + i ones; keep those above 0
         first = 0
         while first <= count and (base + first) * up - (steps - base - first) * down <= tie:
@@ -55,36 +65,42 @@ def _weigh(p_up, up, down, table, scale, last):
         mass[count] = 0.0
         fresh = 0
         for i in range(first, count + 1):
-            value = (1.0 - p_up) * mass[i]
+            new = (1.0 - p_up) * mass[i]
             if i > 0:
-                value += p_up * mass[i - 1]
-            if fresh == 0 and value < _DROP:
+                new += p_up * mass[i - 1]
+            if fresh == 0 and new < _FLOOR:
+                lost += new
                 first += 1
                 continue
-            other[fresh] = value
+            other[fresh] = new
             fresh += 1
-        while fresh > 0 and other[fresh - 1] < _DROP:
-            fresh -= 1
         base += first
+        while fresh > 0 and (base + fresh - 1) * up - (steps - base - fresh + 1) * down >= escape:
+            fresh -= 1
+        while fresh > 0 and other[fresh - 1] < _FLOOR:
+            fresh -= 1
+            lost += other[fresh]
         count = fresh
-        place = (base * up - (steps - base) * down) * scale
-        stride = (up + down) * scale
-        total = 0.0
+        place = base * up - (steps - base) * down
+        total, piece = 0.0, -1
         for i in range(count):
-            at = min(place + i * stride, table.size - 1.001)
-            cell = int(at)
-            total += other[i] * (table[cell] + (at - cell) * (table[cell + 1] - table[cell]))
+            at = place + i * (up + down)
+            if at >= top:
+                break
+            piece = max(piece, guide[min(int(at * scale), guide.size - 1)])
+            while piece + 1 < begins.size and begins[piece + 1] <= at:
+                piece += 1
+            t = at - begins[piece]
+            total += other[i] * (value[piece] + t * (slope[piece] + t * bend[piece]))
         out[steps] = total
-        if count == 0 or (total < _NEGLIGIBLE and steps > 64):
-            return out[: steps + 1]
         mass, other = other, mass
-    return out
+    return out[: steps + 1], lost
 
 
 def convolved(a: FloatArray, b: FloatArray) -> FloatArray:
     """Compute the full convolution of two arrays.
 
-    A long one is computed by the fast Fourier transform. It is then right to 1e-16 of the largest entry.
+    A long one is computed by the fast Fourier transform.
 
     Parameters
     ----------
@@ -103,80 +119,157 @@ def convolved(a: FloatArray, b: FloatArray) -> FloatArray:
     return np.asarray(fftconvolve(a, b))
 
 
-def _ladder_survival(walk: Steps, h: float) -> FloatArray:
-    """Compute P(T > m), no strict record in m = 0, 1, ... samples. P(the walk falls below -40 / h) is at most e^-40."""
-    return walk_until_exit(walk, _TIE * (walk.up + walk.down), 40.0 / h).survival()
-
-
-def passage_cost(walk: Steps, h: float, top: float) -> float:
-    """Estimate how many cells both programmes visit for barriers up to `top`.
+@dataclass(frozen=True, eq=False)
+class Passage:
+    """The runs of a range of L, without the far bound.
 
     Parameters
     ----------
-    walk : Steps
-        A walk that drifts up.
-    h : float
-        Its exponent.
-    top : float
-        The highest barrier.
+    time : array
+        ``time[k - 1] = P(tau = k)``.
+    error : float
+        By how much a P(tau > k) may be off.
+    scatter : float
+        By how much the law may be off, summed over k.
+    proven : bool
+        Whether `scatter` is a bound. `error` always is.
+    """
+
+    time: FloatArray
+    error: float
+    scatter: float
+    proven: bool
+
+
+def passage_cost(turned: Turned, high: float, last: int) -> float:
+    """Estimate how many cells `passage` visits.
+
+    Parameters
+    ----------
+    turned : Turned
+        The walk.
+    high : float
+        The largest L.
+    last : int
+        The last forced entry, 0 for none.
 
     Returns
     -------
     float
-        The number of cells.
+        The number of cells; inf without drift.
     """
-    last = top / walk.drift
-    return last * 17.0 * math.sqrt(last * walk.p_up * (1.0 - walk.p_up)) + cells_needed(walk, 1e-9, 40.0 / h)
+    walk, h = turned.walk, turned.h
+    if h <= 0.0:
+        return math.inf
+    reach = max(turned.near + high, 0.0) + last * walk.down + _AWAY / h
+    steps = reach / walk.drift
+    width = min(22.0 * math.sqrt(steps * walk.p_up * (1.0 - walk.p_up)), reach / (walk.up + walk.down)) + 1.0
+    ladder = cells_needed(walk, 1e-9, _AWAY / h)
+    return 2.0 * steps * width + (1.0 + last) * ladder + last**2 * min(last, 200.0)
 
 
-def passage_survival(
-    walk: Steps,
-    h: float,
-    weight: Callable[[FloatArray], FloatArray],
-    starts: dict[float, float],
-    kink: float,
-    top: float,
-) -> tuple[FloatArray, float]:
-    """Compute ``E[weight(max_{j <= k} Lambda_j)]`` for k = 0, 1, ...
-
-    Both programmes must agree on what a record is. If the steps are whole multiples of one unit, a walk can come back
-    to its last record exactly, and rounding puts it a little above or below, not always on the same side. Counted as a
-    record in one programme and not in the other, such a path would count twice or not at all. So a walk less than
-    `_TIE` (in parts of both steps) above its last record sets none.
+def passage(turned: Turned, runs: Range, forced: Mapping[int, int]) -> Passage:
+    """Compute the law of tau for the runs of a range, as if there were no far bound.
 
     Parameters
     ----------
-    walk : Steps
-        A walk that drifts up.
-    h : float
-        Its exponent.
-    weight : callable
-        The survival function of L, moved by the bound.
-    starts : dict
-        The walk starts at y with probability ``starts[y]``.
-    kink : float
-        The weight is constant up to here.
-    top : float
-        The weight is negligible from here on.
+    turned : Turned
+        The walk.
+    runs : Range
+        The range of L.
+    forced : mapping
+        Forced steps of the walk (entry: 1 for up, 0 for down), counted from 1.
 
     Returns
     -------
-    running : array
-        The expectations.
-    off : float
-        The error of interpolating the weight between 2^18 points, from the change against half as many.
+    Passage
+        The law, and by how much it may be off.
     """
-    reach = top - min(starts) + walk.up
-    corner = kink - max(starts, key=lambda y: starts[y])
-    if corner > 0.0:  # on a point of the grid, and of that of half the size
-        reach = 0.5 * corner * _POINTS / max(math.floor(0.5 * corner * _POINTS / reach), 1)
-    points: FloatArray = np.arange(_POINTS + 2.0) * (reach / _POINTS)
-    table = np.zeros(points.size)
-    for y, share in starts.items():
-        table += share * weight(points + y)
-    middles = 0.5 * (table[:-2:2] + table[2::2])
-    off = float(np.abs(middles - table[1:-1:2])[: _POINTS // 2].max())
-    last = int(reach / walk.drift * 1.2) + 1000
-    weights = _weigh(walk.p_up, walk.up, walk.down, table, _POINTS / reach, last)
-    ladder = _ladder_survival(walk, h)
-    return convolved(weights, ladder)[: weights.size], off
+    walk, last = turned.walk, max(forced, default=0)
+    free = _ladder(turned, {})
+    prefix = prefix_of(walk, forced) if forced else None
+    weight = Weight.of(runs, turned.near, prefix)
+    later, lost = _weighed(turned, weight)
+    weights = np.concatenate([_weights_before(turned, runs, forced), later[1:]]) if forced else later
+    lost += prefix.lost if prefix is not None else 0.0
+    starts = weights.copy()
+    starts[:last] = 0.0
+    arrived = convolved(starts, free.null)
+    unseen = _unseen(free)
+    for j in range(last):
+        if weights[j] > 0.0:
+            step = _ladder_from(turned, forced, j, free)
+            arrived = _added(arrived, weights[j] * step.null, j)
+            unseen = max(unseen, _unseen(step))
+    size = max(arrived.size, weights.size)
+    arrived, going_on = np.pad(arrived, (0, size - arrived.size)), np.pad(weights[1:], (0, size - weights.size + 1))
+    visits = float(weights.sum())
+    rounding = 16.0 * _UNIT * (size + 100.0) * 2.0 * visits + _transformed(starts, free.null)
+    numerical = rounding + visits * (unseen + math.exp(-_AWAY)) + lost * size
+    time = np.maximum(arrived - going_on, 0.0)
+    return Passage(time, weight.off + numerical, weight.variation + weight.off + numerical, weight.proven)
+
+
+def _weighed(turned: Turned, weight: Weight) -> tuple[FloatArray, float]:
+    walk = turned.walk
+    escape = weight.top + _AWAY / turned.h
+    last = int(2.0 * escape / walk.drift + 1000.0 + 400.0 * walk.variance / walk.drift**2)
+    pieces = (weight.begins, weight.value, weight.slope, weight.bend, weight.guide, weight.scale)
+    tie = TIE * (walk.up + walk.down)
+    out, lost = _weigh(walk.p_up, walk.up, walk.down, tie, *pieces, weight.top, escape, last)
+    return out, float(lost)
+
+
+def _weights_before(turned: Turned, runs: Range, forced: Mapping[int, int]) -> FloatArray:
+    """Compute the weights of records up to the last forced entry."""
+    weights = []
+    for j, mass in enumerate(records_before(turned.walk, forced, max(forced))):
+        height = turned.walk.at(np.int64(j), np.arange(j + 1))
+        weights.append(float(mass @ np.where(mass > 0.0, runs.survival(height - turned.near), 0.0)))
+    return np.array(weights)
+
+
+def _ladder(turned: Turned, forced: Mapping[int, int]) -> ExitLaw:
+    """Compute the time to the next record. Forced entries may lead further down."""
+    walk = turned.walk
+    deep = _AWAY / turned.h + len(forced) * (walk.up + walk.down)
+    return walk_until_exit(walk, TIE * (walk.up + walk.down), deep, forced=forced)
+
+
+def _ladder_from(turned: Turned, forced: Mapping[int, int], j: int, free: ExitLaw) -> ExitLaw:
+    """Compute the time to the next record after one at j. Entries far ahead have no effect on it.
+
+    Entries that lead down make the step longer, so more entries may lie inside it. The search repeats until no more are
+    found.
+    """
+    step, inside = free, dict[int, int]()
+    while True:
+        ahead = {entry - j: bit for entry, bit in forced.items() if j < entry <= j + step.null.size}
+        if len(ahead) == len(inside):
+            return step
+        inside, step = ahead, _ladder(turned, ahead)
+
+
+def _unseen(step: ExitLaw) -> float:
+    """Return the probability that the programme does not know the next record."""
+    return step.alive + step.lost + step.alt_probability
+
+
+def _added(total: FloatArray, part: FloatArray, start: int) -> FloatArray:
+    """Add a part that begins at `start`."""
+    total = np.pad(total, (0, max(start + part.size - total.size, 0)))
+    total[start : start + part.size] += part
+    return total
+
+
+def _transformed(a: FloatArray, b: FloatArray) -> float:
+    """Bound the sum of the errors of a convolution by the fast Fourier transform; 0 if it is not used.
+
+    A transform of size n is off by at most ``8 log2(n)`` units of rounding in the Euclidean norm.
+    """
+    if a.size * b.size < _FFT:
+        return 0.0
+    size = float(a.size + b.size)
+    lengths = [(math.sqrt(float(np.sum(x**2))), float(np.sum(np.abs(x)))) for x in (a, b)]
+    (long_a, sum_a), (long_b, sum_b) = lengths
+    return math.sqrt(size) * 8.0 * math.log2(size) * _UNIT * (2.0 * long_a * sum_b + long_b * sum_a)

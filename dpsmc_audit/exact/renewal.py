@@ -32,9 +32,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.exact.enclosure import Enclosure
-from dpsmc_audit.exact.fixed import ExitLaw, Steps, TerminationLaw, cells_needed, walk_until_exit
-from dpsmc_audit.exact.overshoot import BUDGET, turned_up
+from dpsmc_audit.exact.fixed import BUDGET, ExitLaw, TerminationLaw, cells_needed, walk_until_exit
 from dpsmc_audit.exact.passage import convolved
+from dpsmc_audit.exact.walk import Steps, turned_up
 from dpsmc_audit.mechanisms import Exponential
 from dpsmc_audit.numerics.jit import kernel
 from dpsmc_audit.numerics.sums import dot, tilted
@@ -206,7 +206,7 @@ class Renewal:
         Returns
         -------
         TerminationLaw
-            The law. Its errors are bounds, and its `mean_error` is nan.
+            The law. Its errors are bounds.
         """
         forced = {entry: 1 - bit if self.turned else bit for entry, bit in (forced or {}).items()}
         first = walk_until_exit(self.walk, self.b_up, self.b_low, forced=forced) if forced else self.first
@@ -272,12 +272,13 @@ def renewal(setting: Setting) -> Renewal | None:
     """
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
     assert isinstance(mechanism, Exponential)
-    h, (turned, walk, b_up, b_low) = abs(test.exponent(p_phi)), turned_up(test, p_phi)
+    turned = turned_up(test, p_phi)
+    walk, b_up, b_low, h = turned.walk, turned.near, turned.far, turned.h
     if h == 0.0 or math.isinf(h) or max(cells_needed(walk, b_up, b_low), cells_needed(walk, b_up, _DEEP / h)) > BUDGET:
         return None
     first = walk_until_exit(walk, b_up, b_low)
     ladder = walk_until_exit(walk, _ABOVE, _DEEP / h)
-    records = Renewal(walk, b_up, b_low, turned, h, mechanism.rate, first, ladder)
+    records = Renewal(walk, b_up, b_low, turned.over, h, mechanism.rate, first, ladder)
     return records if records.unsettled < 0.01 else None
 
 

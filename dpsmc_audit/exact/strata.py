@@ -1,271 +1,288 @@
-"""Averages over strata of L of the law for fixed bounds, where no closed form is known.
+"""The law of (tau, o) for the L of a range where both bounds matter: laws for fixed L, averaged.
 
-tau grows with L, so the laws at the two ends of each stratum bracket P(tau > k). Where only one bound is usually met,
-strata compute only the change by the other one. It falls like ``exp(-h L)``, and the strata follow it.
+For a fixed L the law changes only where a position of the walk crosses a bound. If few L are such positions, the law is
+known in each interval between them, and the average is exact. Otherwise tau grows with L: the laws at the two ends of
+each stratum bracket P(tau > k). Of single outcomes (k, o) such a bracket says nothing, so their error is an estimate.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.errors import require
-from dpsmc_audit.exact.far_bound import FAR, change
-from dpsmc_audit.exact.fixed import Steps, cells_needed, exit_law
-from dpsmc_audit.exact.overshoot import turned_up
-from dpsmc_audit.mechanisms import Mechanism
-from dpsmc_audit.numerics.sums import dot, total
-from dpsmc_audit.runs.memory import require_room
-from dpsmc_audit.setting import Setting
-from dpsmc_audit.sprt import Sprt
+from dpsmc_audit.exact.fixed import ALIVE, walk_until_exit
+from dpsmc_audit.exact.walk import Steps, Turned
+from dpsmc_audit.exact.weight import Range
+from dpsmc_audit.numerics.jit import kernel
 
-__all__ = ["CELLS", "LONGEST", "Part", "affordable", "cells_of", "short_enough", "strata"]
+__all__ = ["CELLS", "Part", "Plan", "plan_of", "strata"]
 
 FloatArray = NDArray[np.float64]
 
-CELLS = 1.5e9
-"""Cells that the passage, or all strata together, may visit."""
+CELLS = 3e9
+"""Cells that the passage may visit, and the laws of all strata: some seconds each."""
 
-_MOST_STRATA, _FEWEST_STRATA = 1024, 10
+_MOST = 4096
+"""Strata. More make the bracket narrower than other errors."""
 
-_STRIDES = ((2, 4.0), (4, 1.8), (8, 0.9))
-"""Keeping every second end, every fourth or every eighth: the largest change, times this, is the stated error.
+_CHUNKS = 16
+"""The laws are added up in this many parts, in this order, whatever the number of threads."""
+
+_UNIT = 2.0**-53
+
+_GOING_ON = 1e-7
+"""In strata the runs still going on are left out when they are no more than this, and counted."""
+
+_STRIDES = ((2, 4.0), (4, 1.8))
+"""Keeping every second end or every fourth: the larger change, times this, is the estimate of the summed error.
 
 A law for fixed L jumps at some L, and each jump adds to the change. By how much depends on its place among the strata
-that are joined, and jumps at similar places cancel. They rarely do so for two, four and eight strata at once. The
-factors make the three equal on average for jumps at random places.
+that are joined. The factors make both equal on average for jumps at random places.
 """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Part:
-    """A part of the law: the runs whose L lies in some interval, or the change of these runs by the far bound.
+    """The runs of a range of L.
 
     Parameters
     ----------
-    null, alt : array
-        ``null[k - 1] = P(tau = k, H_null)`` and ``alt[k - 1] = P(tau = k, H_alt)`` of these runs, or their change.
+    near, far : array
+        ``near[k - 1] = P(tau = k)`` for runs that stop at the bound which the walk drifts to, and for the others.
     error : float
-        The numerical error of any P(tau > k).
+        By how much a P(tau > k) may be off.
     scatter : float
-        The numerical error summed over all (tau, o).
-    mean_error : float
-        The numerical error of the contribution to E[tau].
+        By how much the law may be off, summed over all (tau, o).
+    proven : bool
+        Whether `scatter` is a bound. `error` always is.
     """
 
-    null: FloatArray
-    alt: FloatArray
+    near: FloatArray
+    far: FloatArray
     error: float
     scatter: float
-    mean_error: float
+    proven: bool
 
 
-def strata(
-    setting: Setting,
-    forced: Mapping[int, int],
-    lowest: float,
-    highest: float | None,
-    *,
-    beyond_passage: bool = False,
-) -> Part:
-    """Compute the runs with L in an interval, by the trapezoid rule in F(L).
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """For which L the laws are computed.
 
     Parameters
     ----------
-    setting : Setting
-        The test, its noise and the system.
+    runs : Range
+        The range.
+    ends : array
+        Increasing L from its low to its high end: the laws are known between them, or computed at them.
+    listed : bool
+        Whether the law is the same for all L between two ends.
+    longest : int
+        The number of samples after which the runs still going on are left out.
+    """
+
+    runs: Range
+    ends: FloatArray
+    listed: bool
+    longest: int
+
+    @property
+    def alive(self) -> float:
+        """The probability below which the runs still going on are left out."""
+        return ALIVE if self.listed else _GOING_ON
+
+    @property
+    def error(self) -> float:
+        """About the error of a P(tau > k)."""
+        return 0.0 if self.listed else 0.5 * float(np.max(self.masses, initial=0.0))
+
+    @property
+    def masses(self) -> FloatArray:
+        """The probability between neighbouring ends."""
+        return -np.diff(self.runs.survival(self.ends))
+
+
+def plan_of(turned: Turned, runs: Range, most: float = CELLS) -> Plan | None:
+    """Choose the L for which laws are computed: all at which the law changes, or strata of equal probability.
+
+    Parameters
+    ----------
+    turned : Turned
+        The walk.
+    runs : Range
+        The range of L.
+    most : float
+        The cells that may be visited.
+
+    Returns
+    -------
+    Plan or None
+        The choice; None if even two laws would visit too many cells.
+    """
+    inner = np.linspace(runs.low, runs.high, 9)[1:]
+    each = float(np.mean([_cells(turned, float(x)) for x in inner])) + 100.0
+    longest = 2 * int(_steps(turned, runs.high, ALIVE))
+    count = min(int(most / each), _MOST)
+    if count < 2:
+        return None
+    steps = turned.walk.up + turned.walk.down
+    if 2.0 * longest * ((runs.high - runs.low) / steps + 1.0) * each <= 8.0 * most:
+        law = walk_until_exit(turned.walk, turned.near + runs.high, turned.far + runs.high)
+        places = _places(turned, runs, law.null.size)
+        if places.size * each <= most:
+            return Plan(runs, np.unique(np.concatenate([[runs.low], places, [runs.high]])), True, longest)
+    shares = runs.survival(np.array([runs.low]))[0] * (1.0 - np.arange(1, count) / count)
+    grid = np.linspace(runs.low, runs.high, 1 << 16)
+    inner = np.interp(shares, runs.survival(grid)[::-1], grid[::-1])
+    return Plan(runs, np.unique(np.concatenate([[runs.low], inner, [runs.high]])), False, longest)
+
+
+def strata(turned: Turned, plan: Plan, forced: Mapping[int, int]) -> Part:
+    """Compute the law of the runs of a range.
+
+    Parameters
+    ----------
+    turned : Turned
+        The walk.
+    plan : Plan
+        For which L laws are computed.
     forced : mapping
-        Samples that are given (entry: bit), counted from 1.
-    lowest : float
-        The lower end of the interval.
-    highest : float or None
-        The upper end; None for all L but a small rest, which is part of the error.
-    beyond_passage : bool
-        Whether to compute only the difference from the passage over the near bound alone.
+        Forced steps of the walk (entry: 1 for up, 0 for down), counted from 1.
 
     Returns
     -------
     Part
-        These runs, with errors.
-
-    Raises
-    ------
-    ParameterError
-        If even the fewest strata would visit too many cells.
+        The runs, and by how much their law may be off.
     """
-    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
-    top, rest = (highest, 0.0) if highest is not None else _affordable_top(setting)
-    tilt = abs(test.exponent(p_phi)) if beyond_passage else 0.0  # the change by the far bound falls like exp(-h L)
-    ends = _ends(setting, lowest, top, tilt)
-    laws = [_between(test, p_phi, float(x), forced, beyond_passage) for x in ends]
-    masses = -np.diff(mechanism.survival(np.concatenate([[lowest], ends[1:]])))
-    fine = _weighted(laws, _weights(mechanism, lowest, ends, tilt))
-
-    def coarsened(stride: int) -> float:
-        """Compute the change, summed over all (tau, o), if only every `stride`-th end is kept."""
-        kept = np.unique(np.append(np.arange(0, ends.size, stride), ends.size - 1))
-        coarse = _weighted([laws[i] for i in kept], _weights(mechanism, lowest, ends[kept], tilt))
-        return float(sum(np.abs(total([a, -b])).sum() for a, b in zip(fine, coarse, strict=True)))
-
-    # the change by the far bound is smooth in L: the rest of the error was observed to be up to 1.8 times this change
-    scatter = 3.0 * coarsened(2) if beyond_passage else max(factor * coarsened(stride) for stride, factor in _STRIDES)
-    share = float(masses.sum())
-    inside = 1e-11 * share + rest
-    # tau grows with L: P(tau > k) lies between its values at the two ends of each stratum
-    half = scatter if beyond_passage else 0.5 * float(masses.max())
-    moved = abs(_mean(laws[-1]) - _mean(laws[0]))
-    late = 0.5 * float(masses.max()) * moved + 2.0 * inside * max(law[0].size for law in laws)
-    return Part(*fine, half + inside, scatter + inside, late)
+    masses, last = plan.masses, max(forced, default=0)
+    if plan.listed:
+        excess, weights = 0.5 * (plan.ends[:-1] + plan.ends[1:]), masses[:, None]
+    else:
+        excess, weights = plan.ends, _weights(masses)
+    ups = np.full(min(last, plan.longest) + 1, turned.walk.p_up)
+    for entry, bit in forced.items():
+        if entry < ups.size:
+            ups[entry - 1] = float(bit)
+    found, unseen = _averaged(turned, plan.alive, (excess, weights), ups, plan.longest + last)
+    used = np.flatnonzero(found.any(axis=(0, 1)))
+    found = found[:, :, : int(used[-1]) + 1 if used.size else 1]
+    numerical = unseen + 8.0 * _UNIT * found.shape[2] * plan.runs.share + 1e-15
+    if plan.listed:
+        return Part(found[0, 0], found[0, 1], numerical, numerical, True)
+    gap = found[-1].sum(axis=0)
+    half = 0.5 * float(np.max(np.abs(float(gap.sum()) - np.cumsum(gap)), initial=abs(float(gap.sum()))))
+    changes = (factor * float(np.abs(found[0] - found[i + 1]).sum()) for i, (_, factor) in enumerate(_STRIDES))
+    return Part(found[0, 0], found[0, 1], half + numerical, max(changes) + numerical, False)
 
 
-def _between(
-    test: Sprt, p_phi: float, excess: float, forced: Mapping[int, int], beyond_passage: bool
-) -> tuple[FloatArray, FloatArray]:
-    """Compute P(tau = k, H_null) and P(tau = k, H_alt) for this L, or their change by the far bound."""
-    law = exit_law(test, p_phi, excess, forced)
-    return change(test, p_phi, excess, forced, law) if beyond_passage else (law.null, law.alt)
+def _weights(masses: FloatArray) -> FloatArray:
+    """Return weights of the ends: by the trapezoid rule, the same with fewer ends, and upper less lower bracket."""
+    columns = []
+    for stride in (1, *(stride for stride, _ in _STRIDES)):
+        kept = np.unique(np.append(np.arange(0, masses.size + 1, stride), masses.size))
+        joined = np.add.reduceat(masses, kept[:-1])
+        column = np.zeros(masses.size + 1)
+        column[kept] = 0.5 * (np.append(joined, 0.0) + np.insert(joined, 0, 0.0))
+        columns.append(column)
+    columns.append(np.insert(masses, 0, 0.0) - np.append(masses, 0.0))
+    return np.stack(columns, axis=1)
 
 
-def _mean(law: tuple[FloatArray, FloatArray]) -> float:
-    return float(sum(dot(np.arange(1.0, side.size + 1.0), side) for side in law))
+def _averaged(
+    turned: Turned, alive: float, laws: tuple[FloatArray, FloatArray], ups: FloatArray, longest: int
+) -> tuple[FloatArray, float]:
+    """Add up the laws, in parallel. The order of the sums does not depend on the number of threads."""
+    walk, (excess, weights) = turned.walk, laws
+
+    def part(i: int) -> tuple[FloatArray, float]:
+        mine = slice(i, None, _CHUNKS)
+        out = np.zeros((weights.shape[1], 2, longest))
+        bounds = (turned.near + excess[mine], turned.far + excess[mine])
+        unseen = _laws(ups, walk.up, walk.down, alive, *bounds, weights[mine].copy(), out)
+        return out, float(unseen)
+
+    total, unseen = np.zeros((weights.shape[1], 2, longest)), 0.0
+    with ThreadPoolExecutor() as pool:
+        for out, rest in pool.map(part, range(min(_CHUNKS, excess.size))):
+            total += out
+            unseen += rest
+    return total, unseen
 
 
-def _ends(setting: Setting, lowest: float, top: float, tilt: float) -> FloatArray:
-    """Make the ends of an even number of strata of equal probability, each L weighted by ``exp(-tilt L)``.
+@kernel
+def _laws(ups, up, down, enough, near, far, weights, out):
+    """Add the weighted laws for some bounds to ``out[weight, side, k - 1]``.
 
-    Evenly spaced ends are added, so that no stratum is too wide.
+    The last of `ups` is that of all later samples. Returns the probability of the runs that are left out, times the
+    first weight.
     """
-    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
-    start = max(lowest, test.least_room)
-    grid = np.linspace(start, top, 20_001)
-    weights = -np.diff(mechanism.survival(grid)) * np.exp(-tilt * (grid[1:] - start))
-    cumulative = np.concatenate([[0.0], np.cumsum(weights)]) / max(float(weights.sum()), 1e-300)
-    middle = np.interp((np.arange(16) + 0.5) / 16.0, cumulative, grid)
-    each = float(np.mean([cells_of(test, p_phi, float(x), tilt) for x in middle])) + 5e4
-    enough = int(1e6 * float(weights.sum())) + _FEWEST_STRATA
-    count = min(int(CELLS / each), _MOST_STRATA, enough)
-    affordable(p_phi, each * _FEWEST_STRATA)
-    inner = np.interp(np.arange(1, count) / count, cumulative, grid)
-    even = np.linspace(start, top, count // 4 if tilt == 0.0 else _even_count(test, p_phi, start, top, tilt))
-    ends = np.unique(np.concatenate([[start, top], inner, even]))
-    return ends if ends.size % 2 == 1 else np.insert(ends, -1, 0.5 * (ends[-2] + ends[-1]))
+    unseen, floor = 0.0, enough * 1e-12
+    for row in range(near.size):
+        width = int((near[row] + far[row]) / (up + down)) + 4
+        mass, other = np.zeros(width + 2), np.zeros(width + 2)
+        mass[0] = 1.0
+        base, count, steps, dropped = 0, 1, 0, 0.0
+        while count > 0 and steps < out.shape[2]:
+            p = ups[min(steps, ups.size - 1)]
+            steps += 1
+            mass[count] = 0.0
+            other[0] = (1.0 - p) * mass[0]
+            for i in range(1, count + 1):
+                other[i] = p * mass[i - 1] + (1.0 - p) * mass[i]
+            count += 1
+            ones = base + count - 1
+            if ones * up - (steps - ones) * down >= near[row]:
+                count -= 1
+                for w in range(weights.shape[1]):
+                    out[w, 0, steps - 1] += weights[row, w] * other[count]
+            first = 0
+            if count > 0 and base * up - (steps - base) * down <= -far[row]:
+                for w in range(weights.shape[1]):
+                    out[w, 1, steps - 1] += weights[row, w] * other[0]
+                first = 1
+            while count > first and other[count - 1] < floor:
+                count -= 1
+                dropped += other[count]
+            while first < count and other[first] < floor:
+                dropped += other[first]
+                first += 1
+            count -= first
+            base += first
+            for i in range(count):
+                mass[i] = other[i + first]
+            if steps % 64 == 0 and steps >= ups.size and mass[:count].sum() <= enough:
+                break
+        unseen += abs(weights[row, 0]) * (dropped + mass[:count].sum())
+    return unseen
 
 
-def _even_count(test: Sprt, p_phi: float, start: float, top: float, tilt: float) -> int:
-    """Count the evenly spaced L between which ``exp(-tilt L)`` falls by half an e-fold; 2 if that is not affordable."""
-    count = math.ceil(2.0 * tilt * (top - start)) + 2
-    middle = np.linspace(start, top, 8)
-    each = float(np.mean([cells_of(test, p_phi, float(x), tilt) for x in middle]))
-    return count if count * each <= 0.5 * CELLS else 2
+def _cells(turned: Turned, excess: float) -> float:
+    width = (turned.span + 2.0 * excess) / (turned.walk.up + turned.walk.down)
+    return 2.0 * _steps(turned, excess, _GOING_ON) * (width + 2.0)
 
 
-def cells_of(test: Sprt, p_phi: float, excess: float, tilt: float) -> float:
-    """Estimate the cells that the law for one L visits.
-
-    Parameters
-    ----------
-    test : Sprt
-        The test.
-    p_phi : float
-        The satisfaction probability.
-    excess : float
-        The value of L.
-    tilt : float
-        0 for the law alone. Otherwise the exponent h: the law without the far bound is then included.
-
-    Returns
-    -------
-    float
-        The number of cells.
-    """
-    _, walk, near, far = turned_up(test, p_phi)
-    cells = cells_needed(walk, near + excess, far + excess)
-    return cells if tilt == 0.0 else cells + cells_needed(walk, near + excess, FAR / tilt)
+def _steps(turned: Turned, excess: float, alive: float) -> float:
+    """Estimate after how many samples so little is still between the bounds."""
+    walk, span = turned.walk, turned.span + 2.0 * excess
+    drift, variance = walk.drift, walk.variance
+    decay = drift**2 / (2.0 * variance) + np.pi**2 * variance / (2.0 * span**2)
+    begin = min(span / drift if drift > 0.0 else np.inf, span**2 / variance)
+    return float(-np.log(alive) / decay + begin) + 100.0
 
 
-def _weights(mechanism: Mechanism, lowest: float, ends: FloatArray, tilt: float) -> FloatArray:
-    """Compute the weights of the ends: half the probability of the strata on both sides.
-
-    With a tilt they are right if ``exp(tilt L) f(L)`` is linear between the ends, except for wide strata.
-    """
-    masses = -np.diff(mechanism.survival(np.concatenate([[lowest], ends[1:]])))
-    halves = 0.5 * masses
-    if tilt == 0.0:
-        return np.asarray(np.append(halves, 0.0) + np.insert(halves, 0, 0.0))
-    cells = 64
-    grid = np.append((ends[:-1, None] + np.diff(ends)[:, None] * (np.arange(cells) / cells)).ravel(), ends[-1])
-    masses = -np.diff(mechanism.survival(grid)).reshape(-1, cells)
-    narrow = tilt * np.diff(ends) <= 4.0  # beyond, the weight of the right end would outgrow the stratum's
-    right = (np.arange(cells) + 0.5) / cells
-    ahead = np.diff(ends)[:, None] * right
-    left_share = (masses * (1.0 - right) * np.exp(-tilt * ahead)).sum(axis=1)
-    right_share = (masses * right * np.exp(tilt * (np.diff(ends)[:, None] - ahead))).sum(axis=1)
-    left_share, right_share = (np.where(narrow, share, halves) for share in (left_share, right_share))
-    return np.asarray(np.append(left_share, 0.0) + np.insert(right_share, 0, 0.0))
-
-
-def _weighted(laws: Sequence[tuple[FloatArray, FloatArray]], weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    null, alt = (total([w * law[side] for w, law in zip(weights, laws, strict=True)]) for side in (0, 1))
-    return null, alt
-
-
-def _affordable_top(setting: Setting) -> tuple[float, float]:
-    """Find the largest L of the strata, and the probability of larger ones."""
-    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
-    walk = Steps.of(test, p_phi)
-    for tail in 10.0 ** -np.arange(9.0, 2.0, -1.0):
-        top = float(mechanism.quantile(1.0 - tail))
-        if cells_needed(walk, test.b_up + top, test.b_low + top) <= 0.05 * CELLS:
-            return top, float(tail)
-    return float(mechanism.quantile(1.0 - 1e-2)), 1e-2
-
-
-LONGEST = 1 << 23
-"""The most values of tau that a law may have: arrays of this size are transformed."""
-
-
-def short_enough(p_phi: float, last: float) -> None:
-    """Refuse a law with too many values of tau, as a tiny epsilon makes it.
-
-    The first limit depends on the parameters alone, not on the machine. The second one is the memory available.
-
-    Parameters
-    ----------
-    p_phi : float
-        The satisfaction probability, for the message.
-    last : float
-        The number of values of tau.
-
-    Raises
-    ------
-    ParameterError
-        If there are more than `LONGEST` values.
-    NoRoomError
-        If memory is short.
-    """
-    message = "the law at p_phi={:g} reaches {:.0e} samples, more than {:.0e}: means, errors and runs are affordable"
-    require(last <= LONGEST, message.format(p_phi, last, LONGEST))
-    require_room(200.0 * last, f"the law of {last:.0e} values of tau")
-
-
-def affordable(p_phi: float, cells: float) -> None:
-    """Refuse a law that would visit too many cells.
-
-    Parameters
-    ----------
-    p_phi : float
-        The satisfaction probability, for the message.
-    cells : float
-        The number of cells.
-
-    Raises
-    ------
-    ParameterError
-        If there are more than `CELLS`.
-    """
-    message = "the law at p_phi={:g} would visit {:.0e} cells: without drift only means and errors are affordable"
-    require(cells <= CELLS, message.format(p_phi, cells))
+def _places(turned: Turned, runs: Range, longest: int) -> FloatArray:
+    """List the L at which a position of the walk after up to `longest` samples is on a bound."""
+    walk: Steps = turned.walk
+    steps = np.arange(1, longest + 1)[:, None]
+    found = []
+    for sign, bound in ((1.0, turned.near), (-1.0, turned.far)):
+        low, high = bound + runs.low, bound + runs.high
+        level = low if sign > 0 else -high
+        count = int((high - low) / (walk.up + walk.down)) + 3
+        ones = np.floor((level + steps * walk.down) / (walk.up + walk.down)).astype(np.int64) + np.arange(count)
+        excess = sign * walk.at(steps, ones) - bound
+        found.append(excess[(ones >= 0) & (ones <= steps) & (excess > runs.low) & (excess < runs.high)])
+    return np.unique(np.concatenate(found))

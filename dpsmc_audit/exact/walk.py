@@ -1,0 +1,247 @@
+"""The walk of a test, and what Wald's identities prove of it between two bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsmc_audit.errors import check_probability
+from dpsmc_audit.sprt import Sprt
+
+__all__ = ["TIE", "Steps", "Turned", "turned_up", "walds_mean", "walds_ruin"]
+
+FloatArray = NDArray[np.float64]
+Ends = tuple[FloatArray, FloatArray]
+
+TIE = 1e-9
+"""A walk this close to its last record, in parts of both steps, is back at it up to rounding."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A random walk with two step sizes.
+
+    Parameters
+    ----------
+    p_up : float
+        The probability of a step up. Otherwise the step goes down.
+    up, down : float
+        The sizes of the steps.
+    """
+
+    p_up: float
+    up: float
+    down: float
+
+    @classmethod
+    def of(cls, test: Sprt, p_phi: float) -> Steps:
+        """Make the walk of a test.
+
+        Parameters
+        ----------
+        test : Sprt
+            The test.
+        p_phi : float
+            The satisfaction probability.
+
+        Returns
+        -------
+        Steps
+            The walk.
+
+        Raises
+        ------
+        ParameterError
+            If p_phi is not a probability, or within 1e-12 of 0 or 1 without being 0 or 1.
+        """
+        check_probability("p_phi", p_phi)
+        return cls(p_phi, test.s_plus, test.s_minus)
+
+    def mirrored(self) -> Steps:
+        """Turn the walk upside down.
+
+        Returns
+        -------
+        Steps
+            The mirrored walk.
+        """
+        return Steps(1.0 - self.p_up, self.down, self.up)
+
+    def conjugate(self, exponent: float) -> Steps:
+        """Make the walk under ``dP~ = exp(-h Lambda) dP``. Its drift has the other sign, so rare exits become common.
+
+        Parameters
+        ----------
+        exponent : float
+            The exponent h of the walk (`Sprt.exponent`).
+
+        Returns
+        -------
+        Steps
+            The conjugate walk.
+        """
+        return Steps(self.p_up * math.exp(-exponent * self.up), self.up, self.down)
+
+    @property
+    def drift(self) -> float:
+        """Mean step."""
+        return self.p_up * self.up - (1.0 - self.p_up) * self.down
+
+    @property
+    def variance(self) -> float:
+        """Variance of a step."""
+        return self.p_up * (1.0 - self.p_up) * (self.up + self.down) ** 2
+
+    def at(self, steps: NDArray[np.int64] | np.int64, ones: NDArray[np.int64]) -> FloatArray:
+        """Compute the position after some samples. It is computed afresh, as everywhere in the suite.
+
+        Parameters
+        ----------
+        steps : array or int
+            The number of samples.
+        ones : array
+            How many of them went up.
+
+        Returns
+        -------
+        array
+            The positions.
+        """
+        return ones * self.up - (steps - ones) * self.down
+
+
+@dataclass(frozen=True)
+class Turned:
+    """The walk of a setting, turned so that it does not drift down.
+
+    Parameters
+    ----------
+    walk : Steps
+        The walk.
+    near, far : float
+        Distances of the bound that it drifts to and of the other one from 0, without L.
+    h : float
+        Its exponent, not negative.
+    over : bool
+        Whether the walk was turned upside down.
+    """
+
+    walk: Steps
+    near: float
+    far: float
+    h: float
+    over: bool
+
+    @property
+    def span(self) -> float:
+        """Distance between the two bounds, without L."""
+        return self.near + self.far
+
+
+def turned_up(test: Sprt, p_phi: float) -> Turned:
+    """Return the walk and its bounds, upside down if the walk drifts down.
+
+    Parameters
+    ----------
+    test : Sprt
+        The test.
+    p_phi : float
+        The satisfaction probability.
+
+    Returns
+    -------
+    Turned
+        The walk.
+    """
+    walk, h = Steps.of(test, p_phi), abs(test.exponent(p_phi))
+    if walk.drift < 0.0:
+        return Turned(walk.mirrored(), test.b_low, test.b_up, h, True)
+    return Turned(walk, test.b_up, test.b_low, h, False)
+
+
+_FLAT = 1e-4
+"""Below this h times a distance, functions of that product are used as power series."""
+
+
+def _slack(turned: Turned, span: FloatArray) -> float:
+    """Bound the relative rounding error of Wald's identities. That of h is a unit of rounding over h times a step."""
+    return 1e-9 + 4e-16 * float(np.max(span)) / max(turned.walk.up, turned.walk.down)
+
+
+def walds_ruin(turned: Turned, near: FloatArray, far: FloatArray) -> Ends:
+    """Bound P(leave at the far bound), for walks with a drift or without.
+
+    The martingale ``exp(-h Lambda)`` ends within a step beyond one of the bounds.
+
+    Parameters
+    ----------
+    turned : Turned
+        The walk.
+    near, far : array
+        Distances of the bounds from 0.
+
+    Returns
+    -------
+    tuple of array
+        The lower and the upper ends.
+    """
+    h, walk = turned.h, turned.walk
+
+    def ruin(ahead: FloatArray, behind: FloatArray) -> FloatArray:
+        """The walk ends at exactly these distances."""
+        with np.errstate(over="ignore"):
+            if h == 0.0:
+                return ahead / (ahead + behind)
+            return np.expm1(-h * ahead) * np.exp(-h * behind) / np.expm1(-h * (ahead + behind))
+
+    low, high = ruin(near, far + walk.down), ruin(near + walk.up, far)
+    slack = _slack(turned, near + far)
+    return low * (1.0 - slack), np.minimum(high * (1.0 + slack), 1.0)
+
+
+def walds_mean(turned: Turned, near: FloatArray, far: FloatArray) -> Ends:
+    """Bound the mean time to leave.
+
+    With ``f(x) = (exp(-h x) - 1 + h x) / (h D)`` a martingale is f(Lambda) less the number of samples. f is convex and 0
+    at 0, so it is monotone on each side, and without drift it is ``x^2`` over the mean square of a step.
+
+    Parameters
+    ----------
+    turned : Turned
+        The walk.
+    near, far : array
+        Distances of the bounds from 0.
+
+    Returns
+    -------
+    tuple of array
+        The lower and the upper ends.
+    """
+    h, walk, ruin = turned.h, turned.walk, walds_ruin(turned, near, far)
+    second = walk.p_up * walk.up**2 + (1.0 - walk.p_up) * walk.down**2
+    third = walk.p_up * walk.up**3 - (1.0 - walk.p_up) * walk.down**3
+    steep = h * max(walk.up, walk.down)
+    gain = 0.5 * (second - h * third / 3.0) if steep < 1e-3 else walk.drift / h  # h D over h^2, a power series
+
+    def time(x: FloatArray) -> FloatArray:
+        with np.errstate(over="ignore"):
+            series = 0.5 * x**2 * (1.0 - h * x / 3.0 + (h * x) ** 2 / 12.0) / gain
+            whole = (np.expm1(-h * x) + h * x) / (h**2 * gain) if h > 0.0 else series
+            return np.asarray(np.where(h * np.abs(x) < _FLAT, series, whole))
+
+    def average(ahead: FloatArray, behind: FloatArray, pick: Callable[..., FloatArray]) -> FloatArray:
+        """The walk ends at these distances, with either end of the probability."""
+        return np.asarray(pick(*((1.0 - rare) * time(ahead) + _product(rare, time(-behind)) for rare in ruin)))
+
+    slack = _slack(turned, near + far) + (steep**2 if steep < 1e-3 else 0.0) + 1e-11
+    low, high = average(near, far, np.minimum), average(near + walk.up, far + walk.down, np.maximum)
+    return low * (1.0 - slack), high * (1.0 + slack)
+
+
+def _product(rare: FloatArray, time: FloatArray) -> FloatArray:
+    """Multiply a probability that may be 0 with a time that may be infinite."""
+    return np.where(rare == 0.0, 0.0, rare * time)
