@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-__all__ = ["Enclosure"]
+__all__ = ["Enclosure", "meet"]
 
 
 @dataclass(frozen=True)
@@ -102,3 +103,27 @@ class Enclosure:
         if self.low != self.high:
             low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
         return type(self)(low, high, self.method, self.proven)
+
+
+def meet(enclosures: Sequence[Enclosure]) -> Enclosure:
+    """Return what several intervals of one number leave. Estimates count only if nothing is proven.
+
+    Parameters
+    ----------
+    enclosures : sequence of Enclosure
+        The intervals, at least one.
+
+    Returns
+    -------
+    Enclosure
+        Their intersection, with the method of the narrowest.
+
+    Examples
+    --------
+    >>> both = meet([Enclosure(0.0, 2.0, "one"), Enclosure(1.0, 1.5, "other")])
+    >>> both.low, both.high, both.method
+    (1.0, 1.5, 'other')
+    """
+    proven = [each for each in enclosures if each.proven] or enclosures
+    method = min(proven, key=lambda each: each.high - each.low).method
+    return Enclosure(max(each.low for each in proven), min(each.high for each in proven), method, proven[0].proven)

@@ -1,32 +1,46 @@
-"""The mean first-passage time over every barrier at once, by the ladder identity.
+"""The visits of a walk that stays above 0, by position: one programme for every barrier.
 
 For a walk that drifts up, with tau+ the time of its first strict record,
 
     E[time to reach T] = E[tau+] * sum_N P(Lambda_1 > 0, ..., Lambda_N > 0, Lambda_N < T),
 
-so one dynamic programme with a single barrier at 0 gives the mean for all T: a staircase that climbs at each position
-the walk can be at. ``1 / E[tau+]`` is the probability of never coming back to 0.
+a staircase that climbs at each position the walk can be at. ``1 / E[tau+]`` is the probability of never coming back
+to 0.
+
+The same visits tell how often a walk that drifts down ever reaches T. Under ``dP~ = exp(-h Lambda) dP`` it drifts up,
+and a visit at x weighs exp(-h x):
+
+    P(ever reach T) = sum over visits at x >= T of exp(-h x) / sum over all visits of exp(-h x).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.exact.fixed import _FLOOR, Steps
+from dpsmc_audit.exact.fixed import _FLOOR
+from dpsmc_audit.exact.walk import Steps
 from dpsmc_audit.numerics.jit import kernel
 
-__all__ = ["MeanPassage"]
+__all__ = ["AWAY", "MeanPassage", "Reach", "visits_cost"]
 
 FloatArray = NDArray[np.float64]
+Ends = tuple[FloatArray, FloatArray]
 
-_BINS = 65_536
+AWAY = 40.0
+"""A walk this far over h below a level comes back to it with probability at most exp(-40)."""
+
+_BINS = 1 << 18
 
 _UNIT = 2.0**-53
 """The relative error of one operation."""
+
+_SLACK = 1e-9
+"""More than the relative error of exp(-h x), as h is rounded."""
 
 
 @kernel
@@ -131,6 +145,40 @@ class MeanPassage:
         escaped, _, lost, steps = _visit(*arguments)
         return cls(walk, top, weights, 1.0 / escaped, lost, steps)
 
+    @cached_property
+    def cumulative(self) -> FloatArray:
+        """The staircase at the ends of the bins."""
+        return np.insert(np.cumsum(self.weights), 0, 0.0) * self.ladder_time
+
+    @property
+    def rounding(self) -> float:
+        """A bound on the relative error of sums over visits."""
+        cells = 2.0 + self.top / (_BINS * (self.walk.up + self.walk.down))
+        return _UNIT * (self.steps * (6.0 + 3.0 * cells) + _BINS + 100.0)
+
+    def ends(self, height: FloatArray, back: float) -> Ends:
+        """Enclose the mean time to reach some T. Beyond the top it is that of the distance and up to a step more.
+
+        Parameters
+        ----------
+        height : array
+            The values of T, not negative.
+        back : float
+            A bound on the probability to come back from above `top` to below the T of interest.
+
+        Returns
+        -------
+        tuple of array
+            The lower and the upper ends.
+        """
+        place = np.clip((height * (_BINS / self.top)).astype(np.int64), 0, _BINS - 1)
+        low, high = self.cumulative[place], self.cumulative[place + 1]
+        drift = self.walk.drift * (1.0 + 4.0 * _UNIT * (self.walk.up + self.walk.down) / self.walk.drift)
+        least, most = height / drift, (height + self.walk.up) / self.walk.drift
+        inside = height < self.top
+        low = np.where(inside, np.maximum(low - self.error(low, back), least), least)
+        return low, np.where(inside, np.minimum(high + self.error(high, back), most), most)
+
     def error(self, times: FloatArray, back: float) -> FloatArray:
         """Bound the error of the staircase where it has these values.
 
@@ -158,8 +206,7 @@ class MeanPassage:
             The error of each value.
         """
         walk = self.walk
-        cells = 2.0 + self.top / (_BINS * (walk.up + walk.down))
-        relative = _UNIT * (self.steps * (6.0 + 3.0 * cells) + _BINS + 100.0 + 4.0 * (walk.up + walk.down) / walk.drift)
+        relative = self.rounding + 4.0 * _UNIT * (walk.up + walk.down) / walk.drift
         unseen = self.lost + back
         visits = (self.top + walk.up) / walk.drift * self.ladder_time
         return np.asarray((relative + unseen * self.ladder_time) * np.abs(times) + 2.0 * unseen * visits)
@@ -208,3 +255,89 @@ class MeanPassage:
             if kept < size:
                 return positions[:kept], masses[:kept]
             size *= 4
+
+
+def visits_cost(walk: Steps, top: float) -> float:
+    """Estimate how many cells `MeanPassage` and `Reach` visit.
+
+    Parameters
+    ----------
+    walk : Steps
+        A walk that drifts up.
+    top : float
+        The largest T.
+
+    Returns
+    -------
+    float
+        The number of cells.
+    """
+    steps = top / walk.drift
+    width = min(22.0 * math.sqrt(steps * walk.p_up * (1.0 - walk.p_up)), top / (walk.up + walk.down))
+    return steps * (width + 2.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """P(a walk that drifts up ever comes down to -T), as a staircase.
+
+    Parameters
+    ----------
+    h : float
+        The exponent of the walk.
+    visits : MeanPassage
+        The visits of the walk upside down under ``exp(-h Lambda)``.
+    """
+
+    h: float
+    visits: MeanPassage
+
+    @staticmethod
+    def downwards(walk: Steps, h: float) -> Steps:
+        """Return the walk upside down under ``exp(-h Lambda)``, which drifts up.
+
+        Parameters
+        ----------
+        walk : Steps
+            A walk that drifts up.
+        h : float
+            Its exponent.
+
+        Returns
+        -------
+        Steps
+            The walk.
+        """
+        return walk.conjugate(h).mirrored()
+
+    @cached_property
+    def _above(self) -> FloatArray:
+        """The weight of the visits in each bin and all later ones, if they are where the bin begins."""
+        width = self.visits.top / _BINS
+        weights = self.visits.weights * np.exp(-self.h * width * np.arange(self.visits.weights.size))
+        return np.append(np.cumsum(weights[::-1])[::-1], 0.0)
+
+    def ends(self, depth: FloatArray) -> Ends:
+        """Enclose the probability for some T. It is at most exp(-h T).
+
+        Parameters
+        ----------
+        depth : array
+            The values of T.
+
+        Returns
+        -------
+        tuple of array
+            The lower and the upper ends.
+        """
+        visits, deep = self.visits, np.maximum(depth, 0.0)
+        within = math.exp(-self.h * visits.top / _BINS)  # visits are somewhere in their bins
+        rest = (math.exp(-self.h * visits.top) + visits.lost * visits.steps) * (1.0 + _SLACK)
+        slack = 2.0 * visits.rounding + _SLACK
+        place = np.clip((deep * (_BINS / visits.top)).astype(np.int64), 0, _BINS - 1)
+        whole = float(self._above[0])
+        inside = deep < visits.top
+        low = np.where(inside, within * self._above[place + 1] / (whole + rest) * (1.0 - slack), 0.0)
+        high = self._above[place] / (within * whole) * (1.0 + slack) + rest
+        bound = np.exp(-self.h * deep) * (1.0 + _SLACK)
+        return low, np.minimum(np.where(inside, high, bound), bound)

@@ -19,11 +19,11 @@ from dpsmc_audit.exact.walk import Steps, Turned
 from dpsmc_audit.exact.weight import Range
 from dpsmc_audit.numerics.jit import kernel
 
-__all__ = ["CELLS", "Part", "Plan", "plan_of", "strata"]
+__all__ = ["CELLS", "Part", "Plan", "places_of", "plan_of", "strata"]
 
 FloatArray = NDArray[np.float64]
 
-CELLS = 3e9
+CELLS = 1.2e9
 """Cells that the passage may visit, and the laws of all strata: some seconds each."""
 
 _MOST = 4096
@@ -128,12 +128,9 @@ def plan_of(turned: Turned, runs: Range, most: float = CELLS) -> Plan | None:
     count = min(int(most / each), _MOST)
     if count < 2:
         return None
-    steps = turned.walk.up + turned.walk.down
-    if 2.0 * longest * ((runs.high - runs.low) / steps + 1.0) * each <= 8.0 * most:
-        law = walk_until_exit(turned.walk, turned.near + runs.high, turned.far + runs.high)
-        places = _places(turned, runs, law.null.size)
-        if places.size * each <= most:
-            return Plan(runs, np.unique(np.concatenate([[runs.low], places, [runs.high]])), True, longest)
+    places = places_of(turned, runs.low, runs.high, int(most / each))
+    if places is not None:
+        return Plan(runs, np.unique(np.concatenate([[runs.low], places, [runs.high]])), True, longest)
     shares = runs.survival(np.array([runs.low]))[0] * (1.0 - np.arange(1, count) / count)
     grid = np.linspace(runs.low, runs.high, 1 << 16)
     inner = np.interp(shares, runs.survival(grid)[::-1], grid[::-1])
@@ -273,16 +270,34 @@ def _steps(turned: Turned, excess: float, alive: float) -> float:
     return float(-np.log(alive) / decay + begin) + 100.0
 
 
-def _places(turned: Turned, runs: Range, longest: int) -> FloatArray:
-    """List the L at which a position of the walk after up to `longest` samples is on a bound."""
+def places_of(turned: Turned, low: float, high: float, most: int) -> FloatArray | None:
+    """List the L between two at which the law for fixed L changes: a position of the walk is on a bound.
+
+    Parameters
+    ----------
+    turned : Turned
+        The walk.
+    low, high : float
+        The two values of L.
+    most : int
+        The largest number of such L.
+
+    Returns
+    -------
+    array or None
+        The values of L, increasing; None if there are more.
+    """
     walk: Steps = turned.walk
-    steps = np.arange(1, longest + 1)[:, None]
+    step = walk.up + walk.down
+    count = int((high - low) / step) + 3
+    if not _steps(turned, high, ALIVE) * (high - low) / step <= 4.0 * most:
+        return None
+    steps = np.arange(1, walk_until_exit(walk, turned.near + high, turned.far + high).null.size + 1)[:, None]
     found = []
     for sign, bound in ((1.0, turned.near), (-1.0, turned.far)):
-        low, high = bound + runs.low, bound + runs.high
-        level = low if sign > 0 else -high
-        count = int((high - low) / (walk.up + walk.down)) + 3
-        ones = np.floor((level + steps * walk.down) / (walk.up + walk.down)).astype(np.int64) + np.arange(count)
+        level = bound + low if sign > 0 else -bound - high
+        ones = np.floor((level + steps * walk.down) / step).astype(np.int64) + np.arange(count)
         excess = sign * walk.at(steps, ones) - bound
-        found.append(excess[(ones >= 0) & (ones <= steps) & (excess > runs.low) & (excess < runs.high)])
-    return np.unique(np.concatenate(found))
+        found.append(excess[(ones >= 0) & (ones <= steps) & (excess > low) & (excess < high)])
+    places = np.unique(np.concatenate(found))
+    return places if places.size <= most else None
