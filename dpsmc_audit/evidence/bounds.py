@@ -11,7 +11,7 @@ proportion gets a one-sided Clopper-Pearson end; the level is shared by proporti
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,6 +158,7 @@ def bounded_verdict(
     if floor is not None:
         least = min(level, 0.25 * whole)  # as if two events had been chosen
         could = smallest_events(lambda p, q: shows(min(runs), p, q, epsilon, delta, least), floor, epsilon, delta)
+        could = replace(could, events="a tail, a bin or a set of bins")
     if share <= delta and bound <= epsilon:
         return Finding(Verdict.CONSISTENT, bound, share, None, could=could)
     event = chosen[best_of(epsilons if bound > epsilon else deltas)][1]

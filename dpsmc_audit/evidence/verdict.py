@@ -56,6 +56,8 @@ class Detectable:
         The smallest epsilon for events of other probabilities.
     mu : float, optional
         For a claim of Gaussian differential privacy: the smallest mu of two normal laws that would have shown.
+    events : str
+        The events that the evidence looks at.
     """
 
     probability: float
@@ -63,11 +65,12 @@ class Detectable:
     delta: float | None
     by_probability: dict[float, float | None] = field(default_factory=dict)
     mu: float | None = None
+    events: str = "a tail of the output or a frequent value"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the violations as ``result.json`` holds them."""
         return {
-            "events": "a tail of the output or a frequent value",
+            "events": self.events,
             "event_probability": self.probability,
             "epsilon": self.epsilon,
             "delta": self.delta,

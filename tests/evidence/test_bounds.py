@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from dpsmc_audit.evidence import bounds
 from dpsmc_audit.evidence.bounds import PARTS, Parts, bounded_verdict, part_of, shows
+from dpsmc_audit.evidence.claims import Dp
 from dpsmc_audit.evidence.events import Counted, outcome_code
+from dpsmc_audit.evidence.power import detectable
 from dpsmc_audit.evidence.profiles import privacy_profile
 from dpsmc_audit.evidence.verdict import Detectable, Finding
 from dpsmc_audit.observers.phrases import could_have_shown
@@ -222,6 +224,17 @@ def test_what_could_have_been_seen_is_said_of_what_is_seen() -> None:
     never = could_have_shown(Detectable(0.01, None, 0.2, {0.5: None}))
     assert never.startswith("a tail or a frequent value of probability 0.2 that is impossible")
     assert "nothing" in could_have_shown(Detectable(0.01, None, None, {0.5: None}))
+
+
+def test_what_could_have_shown_names_the_events_that_are_looked_at() -> None:
+    """Fixed runs are judged on tails, bins and sets of bins; bets on tails and frequent values of the output."""
+    rng = np.random.default_rng(3)
+    one, zero = (outcome_code(rng.integers(0, 90, 2000), np.zeros(2000, int)) for _ in range(2))
+    could = judged(one, zero, 0.5, 0.99).could
+    assert could is not None
+    assert could.as_dict()["events"] == "a tail, a bin or a set of bins"
+    bets = detectable(Dp(0.5), 2000, 0.01, 0.01, 50)
+    assert bets.as_dict()["events"] == "a tail of the output or a frequent value"
 
 
 def test_few_runs_say_that_nothing_could_have_shown() -> None:
