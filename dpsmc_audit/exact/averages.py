@@ -19,10 +19,10 @@ import numpy as np
 from dpsmc_audit.errors import ParameterError
 from dpsmc_audit.exact.brackets import against
 from dpsmc_audit.exact.enclosure import Enclosure, meet
-from dpsmc_audit.exact.fixed import BUDGET, Steps, cells_needed, exit_law
+from dpsmc_audit.exact.fixed import BUDGET, cells_needed, exit_law
 from dpsmc_audit.exact.laws import exact_law
 from dpsmc_audit.exact.renewal import renewal
-from dpsmc_audit.exact.ruins import CLOSE, excess_mean, mean_by_ladder, rare_by_ladder
+from dpsmc_audit.exact.ruins import excess_mean, mean_by_ladder, rare_by_ladder
 from dpsmc_audit.exact.walk import turned_up, walds_mean, walds_ruin
 from dpsmc_audit.mechanisms import Exponential, Law, Mechanism
 from dpsmc_audit.numerics.sums import dot
@@ -91,7 +91,7 @@ def exact_mean(setting: Setting) -> Enclosure:
         return _sum([(share, _mean_of_atom(test, p_phi, x)) for x, share in mechanism.atoms])
     if isinstance(mechanism, Exponential) and (records := renewal(setting)) is not None:
         found = records.mean()
-        return found if found.error <= CLOSE * found.value else meet([found, mean_by_ladder(setting)])
+        return found if found.error <= 1e-5 * found.value else meet([found, mean_by_ladder(setting)])
     return mean_by_ladder(setting)
 
 

@@ -16,49 +16,50 @@ __all__ = ["against", "mean_between", "points_of", "rare_between"]
 FloatArray = NDArray[np.float64]
 Ends = tuple[FloatArray, FloatArray]
 
-_CELLS = 5e8
-"""Cells that all laws may visit together: half a second."""
+_CELLS = 2e8
+"""Cells that all laws may visit together."""
 
-_FEW, _MOST = 8, 1024
+_FEW, _MOST = 8, 512
 """Values of L that are spread over the range, and that are listed if the law changes at so few."""
 
 _HAIR = 1e-10
 """A law has changed this far above a place, in parts of both steps."""
 
 
-def points_of(turned: Turned, low: float, quantiles: FloatArray) -> FloatArray:
-    """Choose values of L for which laws are computed.
+def points_of(turned: Turned, ends: FloatArray, loss: FloatArray) -> FloatArray:
+    """Choose values of L for which laws are computed, with equal shares of an error between them.
 
-    They are all L at which the law changes, from both sides, if there are few. Otherwise they are quantiles and, near the
-    lowest L, parts of 1/h.
+    They are all L at which the law changes, from both sides, if there are few in that range.
 
     Parameters
     ----------
     turned : Turned
         The walk.
-    low : float
-        The lowest L.
-    quantiles : array
-        Quantiles of L, increasing.
+    ends : array
+        The ends of intervals of L, increasing.
+    loss : array
+        The error of the intervals up to each.
 
     Returns
     -------
     array
         The values, increasing. There are none if laws are not affordable.
     """
-    least, high = low + 1e-9 * (turned.walk.up + turned.walk.down), float(quantiles[-1])
-    sample = quantiles[:: max(quantiles.size // 8, 1)]
-    each = float(np.mean([_cells(turned, float(x)) for x in sample])) + 2e5
-    count = min(int(_CELLS / each), _MOST)
-    if count < _FEW or not high > least:
+    if not loss[-1] > 0.0:
         return np.empty(0)
+    least = ends[0] + 1e-9 * (turned.walk.up + turned.walk.down)
+    spread = np.interp(np.arange(1, _MOST) / _MOST * loss[-1], loss, ends[1:])
+    each = np.array([_cells(turned, max(float(x), least)) for x in spread[:: _MOST // 16]]) + 2e5
+    count = min(int(_CELLS / float(each.mean())), _MOST)
+    if count < _FEW:
+        return np.empty(0)
+    low, high = max(float(spread[0]), least), float(spread[-1])
     if (places := places_of(turned, low, high, count // 2)) is not None:
-        hair = _HAIR * (turned.walk.up + turned.walk.down)
-        points = np.concatenate([[least, high], places, places + hair])
+        spread = np.concatenate([places, places + _HAIR * (turned.walk.up + turned.walk.down)])
     else:
-        near = low + np.linspace(0.0, 25.0, count // 2) / turned.h if turned.h > 0.0 else np.empty(0)
-        points = np.concatenate([[least, high], quantiles[:: max(2 * quantiles.size // count, 1)], near])
-    return np.unique(points[(points >= least) & (points <= high)])
+        spread = spread[:: _MOST // count]
+    points = np.unique(np.concatenate([[least, low, high], spread]))
+    return points[points >= least]
 
 
 def mean_between(turned: Turned, points: FloatArray, low: FloatArray, high: FloatArray) -> Ends:

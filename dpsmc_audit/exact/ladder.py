@@ -22,8 +22,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.exact.fixed import _FLOOR
-from dpsmc_audit.exact.walk import Steps
+from dpsmc_audit.exact.walk import Steps, Turned
 from dpsmc_audit.numerics.jit import kernel
 
 __all__ = ["AWAY", "MeanPassage", "Reach", "visits_cost"]
@@ -39,12 +38,15 @@ _BINS = 1 << 18
 _UNIT = 2.0**-53
 """The relative error of one operation."""
 
+_FLOOR = 1e-25
+"""Smaller cells at the edge of the window are dropped, and counted."""
+
 _SLACK = 1e-9
 """More than the relative error of exp(-h x), as h is rounded."""
 
 
 @kernel
-def _visit(p_up, up, down, top, scale, wanted, weights, positions, masses):
+def _visit(p_up, up, down, top, scale, floor, wanted, weights, positions, masses):
     """Walk that stays above 0: add each visit below `top` to its bin, and keep the visits in `wanted` bins one by one.
 
     Returns the probability of getting past `top` (and so, practically, of never coming back), the number of visits
@@ -73,7 +75,7 @@ def _visit(p_up, up, down, top, scale, wanted, weights, positions, masses):
             if position >= top:
                 escaped += value
                 continue
-            if fresh == 0 and value < _FLOOR:
+            if fresh == 0 and value < floor:
                 lost += value
                 first += 1
                 continue
@@ -84,7 +86,7 @@ def _visit(p_up, up, down, top, scale, wanted, weights, positions, masses):
             if wanted[cell] and kept < size:
                 positions[kept], masses[kept] = position, value
                 kept += 1
-        while fresh > 0 and other[fresh - 1] < _FLOOR:
+        while fresh > 0 and other[fresh - 1] < floor:
             fresh -= 1
             lost += other[fresh]
         base += first
@@ -123,7 +125,7 @@ class MeanPassage:
     steps: int
 
     @classmethod
-    def of(cls, walk: Steps, top: float) -> MeanPassage:
+    def of(cls, walk: Steps, top: float, floor: float = _FLOOR) -> MeanPassage:
         """Compute the staircase of a walk.
 
         Parameters
@@ -132,6 +134,8 @@ class MeanPassage:
             A walk that drifts up.
         top : float
             The largest T.
+        floor : float
+            Smaller probabilities at the edge of the window are dropped, and counted.
 
         Returns
         -------
@@ -141,7 +145,7 @@ class MeanPassage:
         weights = np.zeros(_BINS + 1)
         empty = np.empty(0)
         nothing = np.zeros(_BINS + 1, np.bool_)
-        arguments = (walk.p_up, walk.up, walk.down, top, _BINS / top, nothing, weights, empty, empty)
+        arguments = (walk.p_up, walk.up, walk.down, top, _BINS / top, floor, nothing, weights, empty, empty)
         escaped, _, lost, steps = _visit(*arguments)
         return cls(walk, top, weights, 1.0 / escaped, lost, steps)
 
@@ -250,7 +254,7 @@ class MeanPassage:
             positions, masses = np.empty(size), np.empty(size)
             weights = np.zeros(_BINS + 1)
             scale = _BINS / self.top
-            arguments = (self.walk.p_up, self.walk.up, self.walk.down, self.top, scale, wanted, weights)
+            arguments = (self.walk.p_up, self.walk.up, self.walk.down, self.top, scale, _FLOOR, wanted, weights)
             kept = int(_visit(*arguments, positions, masses)[1])
             if kept < size:
                 return positions[:kept], masses[:kept]
@@ -277,6 +281,11 @@ def visits_cost(walk: Steps, top: float) -> float:
     return steps * (width + 2.0)
 
 
+def _downwards(turned: Turned) -> tuple[Steps, float]:
+    """Return the walk upside down under ``exp(-h Lambda)``, which drifts up, and the largest T of interest."""
+    return turned.walk.conjugate(turned.h).mirrored(), turned.span + AWAY / turned.h
+
+
 @dataclass(frozen=True, eq=False)
 class Reach:
     """P(a walk that drifts up ever comes down to -T), as a staircase.
@@ -292,23 +301,38 @@ class Reach:
     h: float
     visits: MeanPassage
 
-    @staticmethod
-    def downwards(walk: Steps, h: float) -> Steps:
-        """Return the walk upside down under ``exp(-h Lambda)``, which drifts up.
+    @classmethod
+    def of(cls, turned: Turned) -> Reach:
+        """Compute the staircase of a walk, up to where it is exp(-40) of what it is at the far bound.
 
         Parameters
         ----------
-        walk : Steps
+        turned : Turned
             A walk that drifts up.
-        h : float
-            Its exponent.
 
         Returns
         -------
-        Steps
-            The walk.
+        Reach
+            The staircase.
         """
-        return walk.conjugate(h).mirrored()
+        floor = _FLOOR * math.exp(-min(turned.h * turned.span, 500.0))
+        return cls(turned.h, MeanPassage.of(*_downwards(turned), floor))
+
+    @staticmethod
+    def cost(turned: Turned) -> float:
+        """Estimate how many cells the programme visits.
+
+        Parameters
+        ----------
+        turned : Turned
+            A walk that drifts up.
+
+        Returns
+        -------
+        float
+            The number of cells.
+        """
+        return visits_cost(*_downwards(turned))
 
     @cached_property
     def _above(self) -> FloatArray:

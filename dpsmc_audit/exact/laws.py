@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.errors import ParameterError, require
-from dpsmc_audit.exact.fixed import Steps, TerminationLaw, cells_needed, exit_law
+from dpsmc_audit.exact.fixed import TerminationLaw, cells_needed, exit_law
 from dpsmc_audit.exact.passage import passage, passage_cost
 from dpsmc_audit.exact.renewal import renewal
 from dpsmc_audit.exact.strata import CELLS, Part, Plan, plan_of, strata
-from dpsmc_audit.exact.walk import Turned, turned_up
+from dpsmc_audit.exact.walk import Steps, Turned, turned_up
 from dpsmc_audit.exact.weight import Range
 from dpsmc_audit.mechanisms import Atoms, Exponential, Mechanism
 from dpsmc_audit.numerics.sums import total
@@ -240,24 +240,26 @@ def _best_split(
 ) -> _Split | None:
     """Find the L at which to split the range: laws that are known for every L if they do, else the smallest error."""
     found: list[_Split] = []
-    if passage_cost(turned, ends[1], max(forced, default=0)) <= CELLS:
-        downs = sum(1 - bit for bit in forced.values())
-        for folds in (0.0, 1.0, 2.0, 4.0, 6.0, 8.0, 11.0, 14.0, 18.0, 23.0):
-            at = min(ends[0] + folds / turned.h, ends[1])
-            below = Range(mechanism, ends[0], at)
-            plan = plan_of(turned, below) if at > ends[0] and below.share > 0.0 else None
-            if plan is None and at > ends[0] and below.share > 0.0:
-                break
-            found.append(_Split(at, _missed(turned, Range(mechanism, at, ends[1]), downs), plan))
-            if found[-1].missed <= 1e-10 or (not found[-1].listed and found[-1].missed <= 0.1 * found[-1].error):
-                break
-    elif (plan := plan_of(turned, Range(mechanism, *ends))) is not None:
-        found.append(_Split(ends[1], 0.0, plan))
+    low, high = ends
+    downs, places = sum(1 - bit for bit in forced.values()), [high]
+    if passage_cost(turned, high, max(forced, default=0)) <= CELLS:
+        deep = low + downs * turned.walk.down + _FOLDS / turned.h
+        places = sorted({low, *deep[deep < high].tolist(), high})
+    for at in places:
+        below, missed = Range(mechanism, low, at), _missed(turned, Range(mechanism, at, high), downs)
+        if found and found[-1].error <= max(missed, 1e-10):  # no more is gained
+            break
+        plan = plan_of(turned, below) if below.share > 0.0 else None
+        if plan is not None or below.share == 0.0:
+            found.append(_Split(at, missed, plan))
     known = min((split for split in found if split.listed), key=lambda split: split.error, default=None)
     if known is not None and known.error <= _CLEAR:
         return known
     return min(found, key=lambda split: split.error, default=None)
 
+
+_FOLDS = np.array([0.0, 1.0, 2.0, 4.0, 6.0, 8.0, 11.0, 14.0, 18.0, 23.0])
+"""Where a range is split: this many times 1/h above where the far bound can be met at once."""
 
 _CLEAR = 1e-4
 """A law that is known to this for every L is not replaced by a bracket of strata."""
@@ -268,6 +270,8 @@ def _missed(turned: Turned, runs: Range, downs: int) -> float:
 
     The free samples make a walk of their own, and each forced step down moves it by one step.
     """
+    if not runs.high > runs.low:
+        return 0.0
     edges = np.linspace(runs.low, min(runs.high, runs.low + 60.0 / turned.h), 20_001)
     masses = -np.diff(runs.survival(edges))
     deep = turned.far + edges[:-1] - downs * turned.walk.down

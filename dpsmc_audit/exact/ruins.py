@@ -31,10 +31,10 @@ __all__ = ["Ruins", "excess_mean", "mean_by_ladder", "rare_by_ladder"]
 FloatArray = NDArray[np.float64]
 Ends = tuple[FloatArray, FloatArray]
 
-CLOSE = 1e-4
+_CLOSE = 1e-4
 """Other ways are not tried if an interval is this narrow, relative to its middle."""
 
-_CELLS = 5e8
+_CELLS = 3e8
 """Cells that a staircase may cost: a second or two."""
 
 _GROWTH = 1.001
@@ -81,11 +81,34 @@ class Ruins:
         if self.reach is None:
             return least, most
         first, again = self.reach.ends(turned.far + high)[0], self.reach.ends(turned.span + low + high)[1]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            least = np.fmax(least, (first - again) / (1.0 - again))
+        room = np.maximum(1.0 - again, 1e-9)  # too little of it tells nothing
+        least = np.where(again < 1.0 - 1e-9, np.maximum(least, (first - again) / room), least)
         first = self.reach.ends(turned.far + low)[1]
         again = self.reach.ends(turned.span + low + high + turned.walk.up)[0]
-        return np.maximum(least, 0.0), np.minimum(most, (first - again) / (1.0 - again))
+        return least, np.minimum(most, np.maximum(first - again, 0.0) / np.maximum(1.0 - again, 1e-300))
+
+    def mean(self, low: FloatArray, high: FloatArray) -> Ends:
+        """Bound the mean time for L between these ends.
+
+        Parameters
+        ----------
+        low, high : array
+            The ends.
+
+        Returns
+        -------
+        tuple of array
+            The lower and the upper bounds.
+        """
+        turned = self.turned
+        least = walds_mean(turned, turned.near + low, turned.far + low)[0]
+        most = walds_mean(turned, turned.near + high, turned.far + high)[1]
+        if turned.h == 0.0:
+            return least, most
+        beyond, drift = self.beyond(low, high), turned.walk.drift
+        slack = 1e-12 + 4e-16 * (turned.walk.up + turned.walk.down) / drift
+        by_ladder = (turned.near + low + beyond[0]) / drift, (turned.near + high + beyond[1]) / drift
+        return np.maximum(least, by_ladder[0] * (1.0 - slack)), np.minimum(most, by_ladder[1] * (1.0 + slack))
 
     def beyond(self, low: FloatArray, high: FloatArray) -> Ends:
         """Bound by how much the mean time exceeds that of the distance ``near + L`` alone, times the drift.
@@ -120,10 +143,7 @@ class Ruins:
 @lru_cache(maxsize=32)
 def _reach(test: Sprt, p_phi: float) -> Reach | None:
     turned = turned_up(test, p_phi)
-    if turned.h <= 0.0:
-        return None
-    top, walk = turned.span + AWAY / turned.h, Reach.downwards(turned.walk, turned.h)
-    return Reach(turned.h, MeanPassage.of(walk, top)) if visits_cost(walk, top) <= _CELLS else None
+    return Reach.of(turned) if turned.h > 0.0 and Reach.cost(turned) <= _CELLS else None
 
 
 @lru_cache(maxsize=32)
@@ -135,47 +155,76 @@ def _upward(test: Sprt, p_phi: float, high: float) -> MeanPassage | None:
     return MeanPassage.of(turned.walk, top) if visits_cost(turned.walk, top) <= _CELLS else None
 
 
-def grid_of(setting: Setting, high: float, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Cut the values of L above those where a coin decides into intervals.
-
-    They are evenly spaced, equally likely, and spaced by parts of 1/h near the lowest L.
+@dataclass(frozen=True, eq=False)
+class _Grid:
+    """Intervals of L above those where a coin decides.
 
     Parameters
     ----------
-    setting : Setting
-        The test, its noise and the system.
-    high : float
-        The largest L, but for the tail.
-    points : array
-        Further ends of intervals.
-
-    Returns
-    -------
-    ends, masses : array
-        The ends of the intervals, and the probability of each interval and of all larger L.
+    ends : array
+        Their ends, increasing.
+    masses : array
+        The probability of each interval, and of all larger L.
     """
-    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
-    h, lowest = turned_up(test, p_phi).h, _lowest(test, mechanism)
-    shares = float(mechanism.survival(lowest)) * (1.0 - np.arange(1, _GRID) / _GRID)
-    near = lowest + np.linspace(0.0, AWAY / h, _GRID) if h > 0.0 else np.empty(0)
-    tail = high + (high - lowest) * (_GROWTH ** np.arange(1.0, 10_000.0) - 1.0)
-    points = np.concatenate([np.linspace(lowest, high, _GRID), near, mechanism.quantile(1.0 - shares), tail, points])
-    ends = np.unique(points[(points >= lowest) & np.isfinite(points)])
-    above = np.asarray(mechanism.survival(ends))
-    above[0] = float(mechanism.survival(test.no_room))
-    return ends, np.append(np.maximum(-np.diff(above), 0.0), above[-1])
+
+    ends: FloatArray
+    masses: FloatArray
+
+    @classmethod
+    def of(cls, setting: Setting, high: float) -> _Grid:
+        """Cut the range: evenly up to `high`, equally likely, by parts of 1/h near the lowest L, and wider in the tail."""
+        test, mechanism = setting.test, setting.mechanism
+        h, lowest = turned_up(test, setting.p_phi).h, _lowest(test, mechanism)
+        shares = float(mechanism.survival(lowest)) * (1.0 - np.arange(1, _GRID) / _GRID)
+        near = lowest + np.linspace(0.0, AWAY, _GRID) / h if h > 0.0 else np.empty(0)
+        tail = high + (high - lowest) * (_GROWTH ** np.arange(1.0, 10_000.0) - 1.0)
+        even = np.linspace(lowest, high, _GRID)
+        return cls._with(setting, np.concatenate([even, near, mechanism.quantile(1.0 - shares), tail]))
+
+    @classmethod
+    def _with(cls, setting: Setting, points: FloatArray) -> _Grid:
+        test, mechanism = setting.test, setting.mechanism
+        lowest = _lowest(test, mechanism)
+        ends = np.unique(np.append(points[(points > lowest) & np.isfinite(points)], lowest))
+        above = np.asarray(mechanism.survival(ends))
+        above[0] = float(mechanism.survival(test.no_room))
+        return cls(ends, np.append(np.maximum(-np.diff(above), 0.0), above[-1]))
+
+    def cut(self, setting: Setting, points: FloatArray) -> _Grid:
+        """Cut intervals at further values of L."""
+        return self._with(setting, np.concatenate([self.ends, points]))
+
+    @property
+    def sides(self) -> Ends:
+        """The lower and the upper ends of the intervals."""
+        return self.ends[:-1], self.ends[1:]
+
+    def average(self, bounds: Ends, last: tuple[float, float]) -> tuple[float, float]:
+        """Average bounds over the intervals. `last` holds beyond all of them."""
+        inner, rest = self.masses[:-1], float(self.masses[-1])
+        some = inner > 0.0
+        ends = []
+        for bound, beyond, slack in zip(bounds, last, (-1e-12, 1e-12), strict=True):
+            value = float(np.sum(inner[some] * bound[some])) + (rest * beyond if rest > 0.0 else 0.0)
+            ends.append(value + slack * abs(value))
+        return ends[0], ends[1]
+
+    def weakest(self, bounds: Ends, turned: Turned) -> FloatArray:
+        """Choose L at which laws for fixed bounds help most: the intervals between them have equal shares of the error.
+
+        They are all L at which the law changes, from both sides, if there are few in that range.
+        """
+        with np.errstate(invalid="ignore"):
+            loss = np.nan_to_num(self.masses[:-1] * (bounds[1] - bounds[0]), posinf=0.0)
+        return points_of(turned, self.ends, np.cumsum(loss))
 
 
 def _lowest(test: Sprt, mechanism: Mechanism) -> float:
     return max(float(mechanism.quantile(0.0)), test.no_room)
 
 
-def _average(ends: Ends, masses: FloatArray, last: tuple[float, float]) -> tuple[float, float]:
-    """Average bounds over the intervals. `last` holds beyond all of them."""
-    inner, rest, slack = masses[:-1], float(masses[-1]), 1e-12
-    some = inner > 0.0
-    low, high = (float(np.sum(inner[some] * end[some])) + (rest * x if rest > 0.0 else 0.0) for end, x in zip(ends, last, strict=True))
-    return low - slack * abs(low), high + slack * abs(high)
+def _tighter(one: Ends, other: Ends) -> Ends:
+    return np.maximum(one[0], other[0]), np.minimum(one[1], other[1])
 
 
 def rare_by_ladder(setting: Setting) -> Enclosure:
@@ -192,22 +241,18 @@ def rare_by_ladder(setting: Setting) -> Enclosure:
         The probability.
     """
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
-    turned = turned_up(test, p_phi)
-    high = float(mechanism.quantile(1.0 - 1e-12))
+    turned, high = turned_up(test, p_phi), float(mechanism.quantile(1.0 - 1e-12))
     if turned.h > 0.0:
         high = min(high, _lowest(test, mechanism) + AWAY / turned.h)
-    ruins = Ruins(turned, None, _reach(test, p_phi))
-    ends, masses = grid_of(setting, high, np.empty(0))
-    coin, last = 0.5 * (1.0 - float(mechanism.survival(test.no_room))), ruins.rare(ends[-1:], ends[-1:])[1]
-    low, most = _average(ruins.rare(ends[:-1], ends[1:]), masses, (0.0, float(last[0])))
+    ruins, grid = Ruins(turned, None, _reach(test, p_phi)), _Grid.of(setting, high)
+    coin = 0.5 * (1.0 - float(mechanism.survival(test.no_room)))
+    bounds, last = ruins.rare(*grid.sides), (0.0, float(ruins.rare(grid.ends[-1:], grid.ends[-1:])[1][0]))
+    low, most = grid.average(bounds, last)
     found = Enclosure(low + coin, most + coin, "ladder" if ruins.reach is not None else "wald")
-    if found.error <= CLOSE * found.value:
+    if found.error <= _CLOSE * found.value or not (points := grid.weakest(bounds, turned)).size:
         return found
-    points = points_of(turned, _lowest(test, mechanism), _quantiles(setting, high))
-    if not points.size:
-        return found
-    ends, masses = grid_of(setting, high, points)
-    low, most = _average(_tighter(ruins.rare(ends[:-1], ends[1:]), rare_between(turned, points, ends[:-1], ends[1:])), masses, (0.0, float(last[0])))
+    finer = grid.cut(setting, points)
+    low, most = finer.average(_tighter(ruins.rare(*finer.sides), rare_between(turned, points, *finer.sides)), last)
     return meet([found, Enclosure(low + coin, most + coin, "fixed bounds")])
 
 
@@ -225,49 +270,35 @@ def mean_by_ladder(setting: Setting) -> Enclosure:
         The mean. Its upper end is infinite if nothing better is known.
     """
     test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
-    turned, lowest = turned_up(test, p_phi), _lowest(test, mechanism)
-    share = float(mechanism.survival(test.no_room))
-    drift, high = turned.walk.drift, float(mechanism.quantile(1.0 - 1e-9))
-    upward = _upward(test, p_phi, high)
-    ruins = Ruins(turned, upward, _reach(test, p_phi))
-    found = _mean_on(setting, ruins, high, np.empty(0))
-    if found.error <= CLOSE * found.value:
-        return found
-    points = points_of(turned, lowest, _quantiles(setting, high))
-    return meet([found, _mean_on(setting, ruins, high, points)]) if points.size else found
+    turned, high = turned_up(test, p_phi), float(mechanism.quantile(1.0 - 1e-9))
+    ruins, grid = Ruins(turned, _upward(test, p_phi, high), _reach(test, p_phi)), _Grid.of(setting, high)
+    coin, last = 1.0 - float(mechanism.survival(test.no_room)), grid.ends[-1:]
+    bounds = ruins.mean(*grid.sides)
+    ends = grid.average(bounds, (float(ruins.mean(last, last)[0][0]), math.inf))
+    method = "wald" if ruins.upward is None else "ladder"
+    found = [Enclosure(ends[0] + coin, ends[1] + coin, method)]
+    if turned.h > 0.0:
+        least, most = _mean_of_distance(setting, ruins, grid)
+        found.append(Enclosure(least + coin, most + coin, method))
+    if meet(found).error > _CLOSE * meet(found).value and (points := grid.weakest(bounds, turned)).size:
+        finer = grid.cut(setting, points)
+        tighter = _tighter(ruins.mean(*finer.sides), mean_between(turned, points, *finer.sides))
+        ends = finer.average(tighter, (float(ruins.mean(last, last)[0][0]), math.inf))
+        found.append(Enclosure(ends[0] + coin, ends[1] + coin, "fixed bounds"))
+    return meet(found)
 
 
-def _mean_on(setting: Setting, ruins: Ruins, high: float, points: FloatArray) -> Enclosure:
-    """Enclose the mean, with laws for fixed bounds at some L."""
+def _mean_of_distance(setting: Setting, ruins: Ruins, grid: _Grid) -> tuple[float, float]:
+    """Enclose E[tau; no coin] from the mean of L: where the walk ends, over the drift. Heavy tails are no matter here."""
     test, mechanism, turned = setting.test, setting.mechanism, ruins.turned
+    lowest, last = _lowest(test, mechanism), float(grid.ends[-1])
     share, drift = float(mechanism.survival(test.no_room)), turned.walk.drift
-    ends, masses = grid_of(setting, high, points)
-    by_wald = walds_mean(turned, turned.near + ends, turned.far + ends)
-    bounds = _tighter((by_wald[0][:-1], by_wald[1][1:]), mean_between(turned, points, ends[:-1], ends[1:]))
-    low, most = _average(bounds, masses, (float(by_wald[0][-1]), math.inf))
-    if drift > 0.0 and not points.size:
-        cut = -(turned.span + 2.0 * ends[-1]) * math.exp(-min(turned.h * (turned.far + ends[-1]), 700.0))
-        part = _average(ruins.beyond(ends[:-1], ends[1:]), masses, (cut, turned.walk.up))
-        lowest = _lowest(test, mechanism)
-        room = excess_mean(mechanism, lowest)
-        slack = 1e-12 + 4e-16 * (turned.walk.up + turned.walk.down) / drift
-        reached = [(turned.near + lowest) * share + room[i] + part[i] for i in (0, 1)]
-        low, most = max(low, reached[0] / drift * (1.0 - slack)), min(most, reached[1] / drift * (1.0 + slack))
-    method = "fixed bounds" if points.size else ("ladder" if ruins.upward is not None else "wald")
-    return Enclosure(max(low + (1.0 - share), 1.0), most + (1.0 - share), method)
-
-
-def _tighter(one: Ends, other: Ends) -> Ends:
-    return np.maximum(one[0], other[0]), np.minimum(one[1], other[1])
-
-
-def _quantiles(setting: Setting, high: float) -> FloatArray:
-    """Return a thousand equally likely L between the lowest one and the highest."""
-    test, mechanism = setting.test, setting.mechanism
-    lowest = _lowest(test, mechanism)
-    share = float(mechanism.survival(lowest))
-    inner = mechanism.quantile(1.0 - share * (1.0 - np.arange(1, 1024) / 1024))
-    return np.unique(np.append(inner[(inner > lowest) & (inner < high)], high))
+    cut = -(turned.span + 2.0 * last) * math.exp(-min(turned.h * (turned.far + last), 700.0))
+    part = grid.average(ruins.beyond(*grid.sides), (cut, turned.walk.up))
+    room = excess_mean(mechanism, lowest)
+    slack = 1e-12 + 4e-16 * (turned.walk.up + turned.walk.down) / drift
+    low, most = ((turned.near + lowest) * share + room[i] + part[i] for i in (0, 1))
+    return low / drift * (1.0 - slack), most / drift * (1.0 + slack)
 
 
 def excess_mean(mechanism: Mechanism, least: float) -> tuple[float, float]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.exact.fixed import ALIVE, walk_until_exit
-from dpsmc_audit.exact.walk import Steps, Turned
+from dpsmc_audit.exact.walk import TIE, Steps, Turned
 from dpsmc_audit.exact.weight import Range
 from dpsmc_audit.numerics.jit import kernel
 
@@ -23,7 +23,7 @@ __all__ = ["CELLS", "Part", "Plan", "places_of", "plan_of", "strata"]
 
 FloatArray = NDArray[np.float64]
 
-CELLS = 1.2e9
+CELLS = 2.5e9
 """Cells that the passage may visit, and the laws of all strata: some seconds each."""
 
 _MOST = 4096
@@ -31,6 +31,9 @@ _MOST = 4096
 
 _CHUNKS = 16
 """The laws are added up in this many parts, in this order, whatever the number of threads."""
+
+_POSITIONS = 2e6
+"""Positions of the walk that are looked at to find where a law changes."""
 
 _UNIT = 2.0**-53
 
@@ -290,7 +293,7 @@ def places_of(turned: Turned, low: float, high: float, most: int) -> FloatArray 
     walk: Steps = turned.walk
     step = walk.up + walk.down
     count = int((high - low) / step) + 3
-    if not _steps(turned, high, ALIVE) * (high - low) / step <= 4.0 * most:
+    if not _steps(turned, high, ALIVE) * (high - low) / step <= _POSITIONS:
         return None
     steps = np.arange(1, walk_until_exit(walk, turned.near + high, turned.far + high).null.size + 1)[:, None]
     found = []
@@ -300,4 +303,5 @@ def places_of(turned: Turned, low: float, high: float, most: int) -> FloatArray 
         excess = sign * walk.at(steps, ones) - bound
         found.append(excess[(ones >= 0) & (ones <= steps) & (excess > low) & (excess < high)])
     places = np.unique(np.concatenate(found))
-    return places if places.size <= most else None
+    apart = np.diff(places, prepend=-np.inf) > TIE * step  # of the same position, up to rounding
+    return places[apart] if np.count_nonzero(apart) <= most else None

@@ -189,18 +189,21 @@ def walds_ruin(turned: Turned, near: FloatArray, far: FloatArray) -> Ends:
     tuple of array
         The lower and the upper ends.
     """
-    h, walk = turned.h, turned.walk
+    walk, slack = turned.walk, _slack(turned, near + far)
+    low, high = _ruin(turned.h, near, far + walk.down), _ruin(turned.h, near + walk.up, far)
+    return low * (1.0 - slack), np.minimum(high * (1.0 + slack) + 1e-300, 1.0)
 
-    def ruin(ahead: FloatArray, behind: FloatArray) -> FloatArray:
-        """The walk ends at exactly these distances."""
-        with np.errstate(over="ignore"):
-            if h == 0.0:
-                return ahead / (ahead + behind)
-            return np.expm1(-h * ahead) * np.exp(-h * behind) / np.expm1(-h * (ahead + behind))
 
-    low, high = ruin(near, far + walk.down), ruin(near + walk.up, far)
-    slack = _slack(turned, near + far)
-    return low * (1.0 - slack), np.minimum(high * (1.0 + slack), 1.0)
+def _ruin(h: float, ahead: FloatArray, behind: FloatArray) -> FloatArray:
+    """Compute the probability for a walk that ends at exactly these distances."""
+    return _scaled_ruin(h, ahead, behind) * np.exp(-h * behind)
+
+
+def _scaled_ruin(h: float, ahead: FloatArray, behind: FloatArray) -> FloatArray:
+    """Compute `_ruin` times ``exp(h behind)``."""
+    if h == 0.0:
+        return ahead / (ahead + behind)
+    return np.asarray(np.expm1(-h * ahead) / np.expm1(-h * (ahead + behind)))
 
 
 def walds_mean(turned: Turned, near: FloatArray, far: FloatArray) -> Ends:
@@ -221,27 +224,33 @@ def walds_mean(turned: Turned, near: FloatArray, far: FloatArray) -> Ends:
     tuple of array
         The lower and the upper ends.
     """
-    h, walk, ruin = turned.h, turned.walk, walds_ruin(turned, near, far)
+    h, walk = turned.h, turned.walk
     second = walk.p_up * walk.up**2 + (1.0 - walk.p_up) * walk.down**2
     third = walk.p_up * walk.up**3 - (1.0 - walk.p_up) * walk.down**3
     steep = h * max(walk.up, walk.down)
     gain = 0.5 * (second - h * third / 3.0) if steep < 1e-3 else walk.drift / h  # h D over h^2, a power series
 
-    def time(x: FloatArray) -> FloatArray:
-        with np.errstate(over="ignore"):
-            series = 0.5 * x**2 * (1.0 - h * x / 3.0 + (h * x) ** 2 / 12.0) / gain
-            whole = (np.expm1(-h * x) + h * x) / (h**2 * gain) if h > 0.0 else series
-            return np.asarray(np.where(h * np.abs(x) < _FLAT, series, whole))
+    def series(x: FloatArray) -> FloatArray:
+        return np.asarray(0.5 * x**2 * (1.0 - h * x / 3.0 + (h * x) ** 2 / 12.0) / gain)
+
+    def above(x: FloatArray) -> FloatArray:
+        if h == 0.0:
+            return series(x)
+        return np.where(h * x < _FLAT, series(x), (np.expm1(-h * x) + h * x) / (h**2 * gain))
+
+    def below(x: FloatArray, ahead: FloatArray, behind: FloatArray) -> FloatArray:
+        """f(-x) times the probability to end there, for walks that end at `ahead` and `behind`."""
+        scaled = _scaled_ruin(h, ahead, behind)
+        if h == 0.0:
+            return scaled * series(-x)
+        steeply = np.exp(h * (x - behind)) - np.exp(-h * behind) * (1.0 + h * x)
+        return np.where(h * x < _FLAT, scaled * np.exp(-h * behind) * series(-x), scaled * steeply / (h**2 * gain))
 
     def average(ahead: FloatArray, behind: FloatArray, pick: Callable[..., FloatArray]) -> FloatArray:
         """The walk ends at these distances, with either end of the probability."""
-        return np.asarray(pick(*((1.0 - rare) * time(ahead) + _product(rare, time(-behind)) for rare in ruin)))
+        ends = (near, far + walk.down), (near + walk.up, far)
+        return np.asarray(pick(*((1.0 - _ruin(h, *end)) * above(ahead) + below(behind, *end) for end in ends)))
 
     slack = _slack(turned, near + far) + (steep**2 if steep < 1e-3 else 0.0) + 1e-11
     low, high = average(near, far, np.minimum), average(near + walk.up, far + walk.down, np.maximum)
     return low * (1.0 - slack), high * (1.0 + slack)
-
-
-def _product(rare: FloatArray, time: FloatArray) -> FloatArray:
-    """Multiply a probability that may be 0 with a time that may be infinite."""
-    return np.where(rare == 0.0, 0.0, rare * time)

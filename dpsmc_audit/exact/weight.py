@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.exact.prefix import Prefix
-from dpsmc_audit.mechanisms import Exponential, Laplace, Mechanism, Truncated
+from dpsmc_audit.mechanisms import Exponential, Laplace, Law, Mechanism, Truncated
 
 __all__ = ["Range", "Weight"]
 
@@ -22,6 +22,12 @@ FloatArray = NDArray[np.float64]
 
 _CELLS = 1 << 15
 """Pieces, without those at corners and jumps."""
+
+_UNIMODAL = frozenset(
+    "cauchy chi2 expon fisk gamma genpareto gumbel_l gumbel_r halfcauchy halflogistic halfnorm invgamma invgauss laplace "
+    "logistic lognorm lomax maxwell norm pareto powerlaw rayleigh t triang uniform weibull_min".split()
+)
+"""Families of scipy.stats whose densities rise to one mode and fall from there."""
 
 _CHUNK = 1 << 21
 """Values of the survival function that are computed at once."""
@@ -64,6 +70,11 @@ class Range:
         inside = np.clip(excess, self.low, self.high)
         beyond = float(self.mechanism.survival(self.high))
         return np.maximum(np.asarray(self.mechanism.survival(inside)) - beyond, 0.0)
+
+    @property
+    def unimodal(self) -> bool:
+        """Whether the density of L is known to rise to one mode and to fall from there."""
+        return isinstance(self.mechanism, Law) and self.mechanism.distribution in _UNIMODAL
 
     def corners(self) -> FloatArray:
         """List where the density of L is not smooth, as far as that is known."""
@@ -144,7 +155,7 @@ class Weight:
         jumps = np.empty(0) if prefix is None else prefix.jumps
         marks = [even, corners, jumps]
         if (rate := runs.rate()) is None:  # cells of equal probability as well
-            marks.append(bound + np.asarray(runs.mechanism.quantile(np.linspace(0.0, 1.0, 4097)[1:-1])))
+            marks.append(bound + np.asarray(runs.mechanism.quantile(np.linspace(0.0, 1.0, _CELLS)[1:-1])))
         places = np.unique(np.concatenate(marks))
         edges = places[(places >= 0.0) & (places <= top)]
         if edges[-1] < top:
@@ -159,11 +170,12 @@ class Weight:
         slope, bend = (-3.0 * left + 4.0 * middle - right) / width, 2.0 * (left - 2.0 * middle + right) / width**2
         if rate is None:
             slope, bend = (right - left) / width, np.zeros(width.size)
-        off, variation = _errors(survival, edges, rate, runs.share)
+        off, variation = _errors(runs, edges - bound, rate, moves)
         cells = _CELLS
         starts = np.arange(cells) * (top / cells)
         guide = np.maximum(np.searchsorted(begins, starts * (1.0 - 1e-15), side="right") - 1, 0)
-        return cls(begins, left, slope, bend, guide, cells / top, top, off, variation, rate is not None)
+        proven = rate is not None or runs.unimodal
+        return cls(begins, left, slope, bend, guide, cells / top, top, off, variation, proven)
 
 
 def _without_prefix(
@@ -172,23 +184,30 @@ def _without_prefix(
     return survival(begins), survival(begins + 0.5 * width), survival(begins + width)
 
 
-def _errors(
-    survival: Callable[[FloatArray], FloatArray], edges: FloatArray, rate: float | None, share: float
-) -> tuple[float, float]:
+def _errors(runs: Range, edges: FloatArray, rate: float | None, moves: FloatArray) -> tuple[float, float]:
     """Bound the error of one piece of degree two in each cell, or of a line if the density is no exponential.
 
     Three points at distances of half a width w: the derivative is off by ``w^2 / 12`` times the largest third
     derivative, ``rate^2`` times a density that changes by ``exp(rate w)`` at most. A falling function is off by no more
-    than its fall in a cell. The variation of its difference from a line is estimated from a density that is monotone
-    across neighbouring cells.
+    than its fall in a cell.
     """
-    width = np.diff(edges)
     if rate is not None:
-        widest = rate * float(width.max())
-        variation = share * widest**2 / 12.0 * math.exp(min(widest, 700.0)) + 1e-15
-        return min(variation, share), min(variation, 2.0 * share)
-    mass = -np.diff(survival(edges))
+        widest = rate * float(np.diff(edges).max())
+        variation = runs.share * widest**2 / 12.0 * math.exp(min(widest, 700.0)) + 1e-15
+        return min(variation, runs.share), min(variation, 2.0 * runs.share)
+    falls, bends = zip(*(_bend(runs, edges + move) for move in moves), strict=True)
+    return max(falls), max(bends)
+
+
+def _bend(runs: Range, edges: FloatArray) -> tuple[float, float]:
+    """Bound the largest fall in a cell, and the variation of the difference from a line in each cell.
+
+    Where the density is monotone across three cells, it lies between the means of the outer ones in the middle one. Next
+    to the mode and to the ends the difference varies by no more than twice the fall.
+    """
+    width, mass = np.diff(edges), -np.diff(runs.survival(edges))
     density = mass / width
-    ahead, behind = np.append(density[1:], density[-1]), np.insert(density[:-1], 0, density[0])
-    bent = np.minimum(width * np.maximum(np.abs(ahead - density), np.abs(density - behind)), 2.0 * mass)
-    return float(mass.max()), float(bent.sum())
+    change = np.maximum(np.abs(np.diff(density, prepend=0.0)), np.abs(np.diff(density, append=0.0)))
+    mode = int(np.argmax(density))
+    change[max(mode - 1, 0) : mode + 2] = math.inf
+    return float(mass.max()), float(np.minimum(width * change, 2.0 * mass).sum()) + 1e-13

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.exact.fixed import Steps, cells_needed, walk_until_exit
+from dpsmc_audit.exact.fixed import cells_needed, walk_until_exit
+from dpsmc_audit.exact.walk import Steps
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt

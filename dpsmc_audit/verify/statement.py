@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpsmc_audit.errors import ParameterError
-from dpsmc_audit.exact.averages import rough_mean
+from dpsmc_audit.exact.averages import exact_mean
 from dpsmc_audit.mechanisms import Mechanism, NoNoise
 from dpsmc_audit.numerics.ties import best_of
 from dpsmc_audit.observers.marginal.law import marginal_law
@@ -116,7 +116,7 @@ def expected_cost(test: Sprt, mechanism: Mechanism) -> dict[float, float]:
     """
     edges = {round(test.p - test.delta, 9), round(test.p + test.delta, 9)}
     return {
-        p_phi: rough_mean(Setting(test, mechanism, p_phi)).value for p_phi in sorted({*probabilities(test), *edges})
+        p_phi: exact_mean(Setting(test, mechanism, p_phi)).value for p_phi in sorted({*probabilities(test), *edges})
     }
 
 

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsmc_audit.errors import ParameterError
-from dpsmc_audit.exact.fixed import ExitLaw, Steps, exit_law, walk_until_exit
+from dpsmc_audit.exact.fixed import ExitLaw, exit_law, walk_until_exit
+from dpsmc_audit.exact.walk import Steps
 from dpsmc_audit.sprt import Sprt
 from tests.support.strategies import probabilities, sprts
 

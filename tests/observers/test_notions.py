@@ -7,8 +7,9 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from dpsmc_audit.exact.fixed import Steps, exit_law
+from dpsmc_audit.exact.fixed import exit_law
 from dpsmc_audit.exact.ladder import MeanPassage
+from dpsmc_audit.exact.walk import Steps
 from dpsmc_audit.mechanisms import Exponential, Law, NoNoise
 from dpsmc_audit.observers.expected.averages import forced_moments, output_sensitivity
 from dpsmc_audit.observers.expected.law import _by_grid, expected_law

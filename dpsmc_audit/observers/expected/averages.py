@@ -7,9 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from dpsmc_audit.exact.enclosure import Enclosure
-from dpsmc_audit.exact.fixed import Steps, cells_needed, exit_law, walk_until_forced
-from dpsmc_audit.exact.overshoot import BUDGET, overshoots
+from dpsmc_audit.exact.fixed import BUDGET, cells_needed, exit_law, walk_until_forced
+from dpsmc_audit.exact.walk import Steps, turned_up, walds_mean, walds_ruin
 from dpsmc_audit.mechanisms import Mechanism
+from dpsmc_audit.numerics.sums import dot
 from dpsmc_audit.observers.expected.bisection import mean_of
 from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
@@ -23,8 +24,6 @@ _CHEAP = 3e6
 
 def forced_moments(test: Sprt, p_phi: float, excess: float, forced: Mapping[int, int]) -> tuple[float, float]:
     """Compute E[tau | L] and P(H_null | L) with forced entries.
-
-    If the exact law is expensive, Wald's identities give the part after the last forced entry.
 
     Parameters
     ----------
@@ -40,22 +39,31 @@ def forced_moments(test: Sprt, p_phi: float, excess: float, forced: Mapping[int,
     Returns
     -------
     tuple of float
-        E[tau | L] and P(H_null | L).
+        E[tau | L] and P(H_null | L): the middles of what `_enclosed` knows if the exact law is expensive.
     """
-    walk, b_up, b_low = Steps.of(test, p_phi), test.b_up + excess, test.b_low + excess
-    if cells_needed(walk, b_up, b_low) <= _CHEAP:
+    if cells_needed(Steps.of(test, p_phi), test.b_up + excess, test.b_low + excess) <= _CHEAP:
         law = exit_law(test, p_phi, excess, forced)
         return law.mean, law.null_probability
-    last = max(forced)
-    begun = walk_until_forced(walk, b_up, b_low, forced)
-    smooth = overshoots(test, p_phi)
-    mean, null = begun.law.mean + begun.law.alive * last, begun.law.null_probability
-    for position, mass in zip(begun.positions.tolist(), begun.cells.tolist(), strict=True):
-        ahead, behind = b_up - position, b_low + position
-        rare = smooth.rare(ahead, behind)
-        mean += mass * smooth.mean(ahead, behind)
-        null += mass * (rare if smooth.turned else 1.0 - rare)
-    return mean, null
+    mean, null = _enclosed(test, p_phi, excess, forced)
+    return mean.value, null.value
+
+
+def _enclosed(test: Sprt, p_phi: float, excess: float, forced: Mapping[int, int]) -> tuple[Enclosure, Enclosure]:
+    """Enclose E[tau | L] and P(H_null | L): the programme up to the last forced entry, then Wald's identities."""
+    turned, last = turned_up(test, p_phi), max(forced)
+    begun = walk_until_forced(Steps.of(test, p_phi), test.b_up + excess, test.b_low + excess, forced)
+    moved = -begun.positions if turned.over else begun.positions
+    near, far = turned.near + excess - moved, turned.far + excess + moved
+    mean, rare = walds_mean(turned, near, far), walds_ruin(turned, near, far)
+    null = rare if turned.over else (1.0 - rare[1], 1.0 - rare[0])
+    lost, longest = begun.law.lost, float(np.max(mean[1], initial=0.0))
+    known = begun.law.mean + begun.law.alive * last, begun.law.null_probability
+    ends = [[value + float(dot(begun.cells, end)) for end in pair] for value, pair in zip(known, (mean, null), strict=True)]
+    slack = 1e-12 * last
+    return (
+        Enclosure(ends[0][0] * (1.0 - slack), ends[0][1] * (1.0 + slack) + lost * (last + longest), "wald"),
+        Enclosure(ends[1][0] * (1.0 - slack), ends[1][1] * (1.0 + slack) + lost, "wald"),
+    )
 
 
 def lowest_excess(test: Sprt, mechanism: Mechanism) -> float:
@@ -124,11 +132,7 @@ def average_at(test: Sprt, p_phi: float, entries: tuple[int, ...], bit: int, exc
     if cells_needed(walk, test.b_up + excess, test.b_low + excess) <= BUDGET:
         law = exit_law(test, p_phi, excess, dict.fromkeys(entries, bit))
         return Enclosure.around(*mean_of(law), "fixed bounds")
-    mean = forced_moments(test, p_phi, excess, dict.fromkeys(entries, bit))[0]
-    scale = overshoots(test, p_phi, 0.6).mean(test.b_up, test.b_low) - overshoots(test, p_phi).mean(
-        test.b_up, test.b_low
-    )
-    return Enclosure.estimate(mean, 3.0 * abs(scale) + 1e-9 * mean, "overshoots")
+    return _enclosed(test, p_phi, excess, dict.fromkeys(entries, bit))[0]
 
 
 def output_sensitivity(pair: Adjacent) -> float:

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from dpsmc_audit.exact.fixed import ExitLaw, Steps, cells_needed, exit_law
+from dpsmc_audit.exact.fixed import ExitLaw, cells_needed, exit_law
+from dpsmc_audit.exact.walk import Steps
 from dpsmc_audit.numerics.arrays import FloatArray
 from dpsmc_audit.observers.expected.edges import UNIT, Reached, rounding
 from dpsmc_audit.sprt import Sprt

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from dpsmc_audit.exact.fixed import cells_needed
+from dpsmc_audit.exact.fixed import BUDGET, cells_needed
 from dpsmc_audit.exact.ladder import MeanPassage
-from dpsmc_audit.exact.overshoot import BUDGET, turned_up
+from dpsmc_audit.exact.walk import turned_up
 from dpsmc_audit.numerics.arrays import BoolArray, FloatArray
 from dpsmc_audit.observers.expected.bisection import SECONDS, bisected, seconds_needed
 from dpsmc_audit.observers.expected.edges import Reached, rounding
@@ -62,7 +62,8 @@ def by_ladder(
     """
     test, p_phi = setting.test, setting.p_phi
     h = abs(test.exponent(p_phi))
-    turned, walk, near, _ = turned_up(test, p_phi)
+    turned = turned_up(test, p_phi)
+    walk, near = turned.walk, turned.near
     if entries != (1,) or h == 0.0 or math.isinf(h) or cells_needed(walk, near + far, _BEYOND / h) > BUDGET:
         return None
     passage = MeanPassage.of(walk, near + far + walk.up + walk.down + _BEYOND / h)
@@ -70,7 +71,7 @@ def by_ladder(
     lower = passage.upcrossing(points - 1.0 - numerical)
     found, same = [], np.ones(points.size, np.bool_)
     for bit in (1, 0):
-        first = walk.up if (bit == 1) != turned else -walk.down
+        first = walk.up if (bit == 1) != turned.over else -walk.down
         missed = _far_bound(test, p_phi, first, lower + first - near)
         upper = passage.upcrossing(points - 1.0 + numerical + missed)
         same &= (upper == lower) & np.isfinite(lower) & (lower + first - near > max(lowest, test.no_room))
@@ -87,9 +88,9 @@ def by_ladder(
 
 def _far_bound(test: Sprt, p_phi: float, first: float, excess: FloatArray) -> FloatArray:
     """Bound by how much the far bound shortens the mean passage over the near one, from this L on."""
-    h = abs(test.exponent(p_phi))
-    _, walk, near, far = turned_up(test, p_phi)
-    span = near + far + walk.up + walk.down
+    turned = turned_up(test, p_phi)
+    h, walk, far = turned.h, turned.walk, turned.far
+    span = turned.span + walk.up + walk.down
     # exp(-h L) (span + 2 L) falls from where span + 2 L = 2 / h on
     at = np.maximum(np.maximum(excess, test.no_room), 0.5 * (2.0 / h - span))
     finite = np.where(np.isfinite(at), at, 0.0)

@@ -14,8 +14,8 @@ import numpy as np
 
 from dpsmc_audit.errors import require
 from dpsmc_audit.exact.enclosure import Enclosure
-from dpsmc_audit.exact.fixed import Steps, cells_needed
-from dpsmc_audit.exact.overshoot import BUDGET
+from dpsmc_audit.exact.fixed import BUDGET, cells_needed
+from dpsmc_audit.exact.walk import Steps
 from dpsmc_audit.mechanisms import Laplace, Mechanism
 from dpsmc_audit.numerics.arrays import BoolArray, FloatArray
 from dpsmc_audit.observers.expected.averages import average_at, forced_moments, lowest_excess, start_of

@@ -12,7 +12,7 @@ import numpy as np
 from dpsmc_audit.errors import require
 from dpsmc_audit.evidence.means import BoundedMean, bounded_mean
 from dpsmc_audit.evidence.profiles import Profile
-from dpsmc_audit.exact.strata import LONGEST
+from dpsmc_audit.exact.laws import LONGEST
 from dpsmc_audit.numerics.arrays import FloatArray
 from dpsmc_audit.numerics.ties import best_of
 from dpsmc_audit.observers.informed.law import _TAIL, InformedLaw, informed_law, lowest_record

@@ -20,8 +20,7 @@ from dpsmc_audit.evidence.outputs import Outputs
 from dpsmc_audit.evidence.profiles import Leakage, best_tail, largest, privacy_profile, tail_of_tau, total_variation
 from dpsmc_audit.evidence.witness import Event
 from dpsmc_audit.exact.fixed import TerminationLaw
-from dpsmc_audit.exact.laws import exact_law
-from dpsmc_audit.exact.strata import LONGEST
+from dpsmc_audit.exact.laws import LONGEST, exact_law
 from dpsmc_audit.numerics.arrays import FloatArray, IntArray
 from dpsmc_audit.observers.informed.average import draw_pair, samples_to_the_end
 from dpsmc_audit.runs.execution import accumulate, cut
