@@ -28,7 +28,7 @@ from dpsmc_audit.exact.prefix import prefix_of, records_before
 from dpsmc_audit.exact.walk import TIE, Steps, Turned
 from dpsmc_audit.exact.weight import Range, Weight
 from dpsmc_audit.numerics.jit import kernel
-from dpsmc_audit.numerics.sums import convolution
+from dpsmc_audit.numerics.sums import convolution, dot
 
 __all__ = ["Passage", "convolved", "passage", "passage_cost"]
 
@@ -225,7 +225,7 @@ def _weights_before(turned: Turned, runs: Range, forced: Mapping[int, int]) -> F
     weights = []
     for j, mass in enumerate(records_before(turned.walk, forced, max(forced))):
         height = turned.walk.at(np.int64(j), np.arange(j + 1))
-        weights.append(float(mass @ np.where(mass > 0.0, runs.survival(height - turned.near), 0.0)))
+        weights.append(float(dot(mass, runs.survival(height - turned.near))))
     return np.array(weights)
 
 

@@ -1,22 +1,27 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsmc_audit.exact import averages, brackets, quadrature
+from dpsmc_audit.exact import averages
 from dpsmc_audit.exact.averages import exact_error, exact_mean, exact_null_probability, exact_sd, worst_errors
 from dpsmc_audit.exact.calibration import mechanism_named
-from dpsmc_audit.exact.fixed import Steps, cells_needed, exit_law
+from dpsmc_audit.exact.enclosure import Enclosure
+from dpsmc_audit.exact.fixed import cells_needed, exit_law, walk_until_exit
 from dpsmc_audit.exact.laws import exact_law
 from dpsmc_audit.exact.renewal import renewal
+from dpsmc_audit.exact.ruins import excess_mean, mean_by_ladder, rare_by_ladder
+from dpsmc_audit.exact.walk import Steps, turned_up, walds_mean, walds_ruin
 from dpsmc_audit.mechanisms import Exponential, Law, NoNoise
 from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.sampling.runs import draw_runs
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
-from tests.support.strategies import epsilons, examples, sprts
+from tests.support.strategies import epsilons, examples, mechanisms, sprts
 
 PAPER = Sprt(0.73, 0.01, 0.01)
 
@@ -83,30 +88,76 @@ def test_stated_errors_cover_a_rigorous_bracket(test: Sprt, epsilon: float, p_ph
     assert low - mean.error <= mean.value <= high + mean.error
 
 
-@given(sprts(finest=0.02), epsilons, st.floats(0.05, 0.95))
-@settings(max_examples=examples(25))
-def test_methods_agree_within_their_stated_errors(test: Sprt, epsilon: float, p_phi: float) -> None:
-    law = Exponential.private(test, epsilon)
-    means = [exact_mean(Setting(test, law, p_phi)), quadrature.mean_by_quadrature(Setting(test, law, p_phi))]
-    if cells_needed(Steps.of(test, p_phi), test.b_up + 3 / law.rate, test.b_low + 3 / law.rate) < 1e6:
-        means.append(brackets.mean_by_bracket(Setting(test, law, p_phi)))
-    if (records := renewal(Setting(test, law, p_phi))) is not None:
-        means.append(records.mean())
-    for one in means:
-        for other in means:
-            assert abs(one.value - other.value) <= one.error + other.error
+@given(st.data(), sprts(finest=0.02), epsilons, st.floats(0.05, 0.95))
+@settings(max_examples=examples(40), deadline=None)
+def test_proven_intervals_of_a_mean_meet(data: st.DataObject, test: Sprt, epsilon: float, p_phi: float) -> None:
+    """The renewal, the staircases and a plain bracket of laws for fixed bounds hold the same number."""
+    setting = Setting(test, data.draw(mechanisms(test)), p_phi)
+    found = [exact_mean(setting), mean_by_ladder(setting)]
+    if isinstance(setting.mechanism, Exponential) and (records := renewal(setting)) is not None:
+        found.append(records.mean())
+    if setting.mechanism.atoms is None and cells_needed(Steps.of(test, p_phi), test.b_up + 9.0, test.b_low + 9.0) < 1e6:
+        found.append(plain_mean(setting))
+    assert all(each.proven for each in found)
+    assert max(each.low for each in found) <= min(each.high for each in found)
 
 
-@given(sprts(finest=0.02), epsilons, st.floats(-2.0, 2.0))
-@settings(max_examples=examples(60))
-def test_error_probabilities_lie_in_their_rigorous_bracket(test: Sprt, epsilon: float, where: float) -> None:
-    """Near the threshold, in units of delta, for coarse and fine steps; what is stated is not allowed to be vague."""
-    law, p_phi = Exponential.private(test, epsilon), min(max(test.p + where * test.delta, 0.01), 0.99)
-    if cells_needed(Steps.of(test, p_phi), test.b_up + 3 / law.rate, test.b_low + 3 / law.rate) > 1e6:
-        return  # three hundred laws of that size are for another day
-    exact, bracket = averages._rare(Setting(test, law, p_phi)), brackets.rare_by_bracket(Setting(test, law, p_phi))
-    assert abs(exact.value - bracket.value) <= exact.error + bracket.error
-    assert exact.error <= 0.02 * exact.value + 2e-3
+def plain_mean(setting: Setting) -> Enclosure:
+    """tau grows with L: the means at both ends of 400 strata, with Wald's bound for the highest L."""
+    test, law, p_phi = setting.test, setting.mechanism, setting.p_phi
+    shares = np.append(np.arange(400) / 400, 1.0 - 1e-4)
+    inside = np.maximum(law.quantile(shares), test.least_room)
+    means = [1.0 if x <= test.least_room else exit_law(test, p_phi, float(x)).mean for x in inside]
+    turned, top = turned_up(test, p_phi), inside[-1]
+    tail = excess_mean(law, float(top))[1] / 1e-4
+    high = walds_mean(turned, np.array(turned.near + top), np.array(turned.far + top))[1]
+    if turned.walk.drift > 0.0:
+        rest = (turned.near + top + turned.walk.up + tail) / turned.walk.drift
+    else:
+        rest = math.inf
+    weights = np.diff(shares)
+    low = float(np.sum(weights * means[:-1])) + 1e-4 * means[-1]
+    return Enclosure(low * (1 - 1e-9), float(np.sum(weights * means[1:])) + 1e-4 * max(rest, float(high)) + 1e-6, "plain")
+
+
+@given(sprts(finest=0.02), st.floats(-2.0, 2.0), st.floats(0.0, 30.0), st.floats(0.0, 30.0))
+@settings(max_examples=examples(60), deadline=None)
+def test_walds_bounds_hold_the_law_for_fixed_bounds(test: Sprt, where: float, more: float, other: float) -> None:
+    """Near the threshold and beyond it, for coarse and fine steps, and bounds of any width."""
+    turned = turned_up(test, min(max(test.p + where * test.delta, 0.01), 0.99))
+    step = turned.walk.up + turned.walk.down
+    near, far = (0.1 + more) * step, (0.1 + other) * step
+    law = walk_until_exit(turned.walk, near, far)
+    rare, mean = (ends(turned, np.array(near), np.array(far)) for ends in (walds_ruin, walds_mean))
+    assert rare[0] - 1e-12 <= law.alt_probability <= rare[1] + 1e-12
+    assert mean[0] - law.mean_error <= law.mean <= mean[1] + law.mean_error
+
+
+@given(st.data(), sprts(finest=0.02), st.floats(-2.0, 2.0))
+@settings(max_examples=examples(40), deadline=None)
+def test_error_probabilities_lie_in_a_plain_bracket(data: st.DataObject, test: Sprt, where: float) -> None:
+    """Near the threshold, in units of delta. Both bounds apart: P(leave against the drift) at the corners of strata."""
+    p_phi = min(max(test.p + where * test.delta, 0.01), 0.99)
+    setting = Setting(test, data.draw(mechanisms(test)), p_phi)
+    if setting.mechanism.atoms is not None or cells_needed(Steps.of(test, p_phi), test.b_up + 9, test.b_low + 9) > 3e5:
+        return  # hundreds of laws of that size are for another day
+    turned, law = turned_up(test, p_phi), setting.mechanism
+    shares = np.append(np.arange(200) / 200, 1.0 - 1e-4)
+    excess = np.maximum(law.quantile(shares), test.least_room)
+    low, high = 0.0, 1e-4
+    for left, right, weight in zip(excess[:-1].tolist(), excess[1:].tolist(), np.diff(shares).tolist(), strict=True):
+        if right <= test.least_room:
+            low, high = low + 0.5 * weight, high + 0.5 * weight
+            continue
+        coin = 0.5 if left <= test.least_room else 0.0
+        corners = (turned.near + left, turned.far + right), (turned.near + right, turned.far + left)
+        least, most = (walk_until_exit(turned.walk, *bounds).alt_probability for bounds in corners)
+        low, high = low + weight * (min(least, coin) if coin else least), high + weight * max(most, coin)
+    found = rare_by_ladder(setting)
+    assert found.proven
+    assert low - 1e-9 <= found.high
+    assert found.low <= high + 1e-9
+    assert found.error <= 0.02 * found.value + 2e-3
 
 
 @given(sprts(finest=0.02), st.floats(-3.0, 3.0))

@@ -34,7 +34,7 @@ def test_entries_that_lead_across_after_the_first_passage() -> None:
         plain_law(COARSE, law, 0.9, ZEROS, lattice_ends(COARSE, law, COARSE.s_plus)),
     )
     assert plain.alt.sum() == pytest.approx(0.19523, abs=1e-5)
-    assert exact.alt.sum() == pytest.approx(0.19523, abs=min(exact.scatter, 0.001))
+    assert exact.alt.sum() == pytest.approx(float(plain.alt.sum()), abs=exact.scatter + plain.slack)
     assert exact.survival()[154] == pytest.approx(0.010321, abs=exact.error)
     assert compared(exact, plain).worst <= 1
     assert exact.method == "strata"
@@ -46,14 +46,16 @@ def test_the_mirrored_entries_lead_across_as_well() -> None:
     law = Exponential.private(COARSE, 0.2)
     exact = exact_law(Setting(COARSE, law, 0.1), dict.fromkeys(ZEROS, 1))
     plain = plain_law(COARSE, law, 0.9, ZEROS, lattice_ends(COARSE, law, COARSE.s_plus))
-    assert exact.null.sum() == pytest.approx(float(plain.alt.sum()), abs=min(exact.scatter, 0.001))
+    assert exact.null.sum() == pytest.approx(float(plain.alt.sum()), abs=exact.scatter + plain.slack)
 
 
 def test_a_pair_of_laws_names_the_method_of_the_less_certain() -> None:
-    """With ones at the entries the renewal does; with zeros it does not."""
-    law = Exponential.private(COARSE, 0.2)
-    assert exact_law(Setting(COARSE, law, 0.9), dict.fromkeys(ZEROS, 1)).method == "renewal"
-    assert marginal_law(Adjacent(Setting(COARSE, law, 0.9), tuple(ZEROS))).method == "strata"
+    """With ones at the entries the far bound hardly matters; with zeros it does."""
+    setting = Setting(COARSE, Exponential.private(COARSE, 0.2), 0.9)
+    one, zero = (exact_law(setting, dict.fromkeys(ZEROS, bit)) for bit in (1, 0))
+    assert one.method != zero.method == "strata"
+    both = marginal_law(Adjacent(setting, tuple(ZEROS)))
+    assert both.method == max((one, zero), key=lambda law: law.scatter).method
 
 
 def test_entries_that_make_a_ladder_step_longer_bring_others_into_it() -> None:

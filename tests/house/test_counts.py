@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dpsmc_audit.exact import averages, brackets, laws, overshoot, passage, quadrature, renewal  # fmt: skip
+from dpsmc_audit.exact import averages, laws, passage, renewal, ruins
 from dpsmc_audit.exact import fixed as exact
 from dpsmc_audit.exact.laws import exact_law
 from dpsmc_audit.mechanisms import Exponential, NoNoise
@@ -36,8 +36,8 @@ LAW = Exponential.private(TEST, EPSILON)
 
 
 REMEMBERED: list[Any] = [
-    *(exact._free_exit_law, laws._exact_law, renewal.renewal, overshoot.overshoots, marginal.marginal_law),
-    *(averages.exact_mean, averages._rare, quadrature.fixed, quadrature.fixed_rare, brackets.against),
+    *(exact._free_exit_law, laws._exact_law, renewal.renewal, marginal.marginal_law),
+    *(averages.exact_mean, averages._rare, ruins._reach, ruins._upward),
 ]
 """What earlier tests may have computed already."""
 

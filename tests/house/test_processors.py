@@ -15,7 +15,7 @@ import pytest
 from dpsmc_audit.app.cli import _key
 from dpsmc_audit.app.config import Config
 from dpsmc_audit.app.groups import Named, Noise
-from dpsmc_audit.exact import brackets, calibration
+from dpsmc_audit.exact import calibration
 from dpsmc_audit.exact.averages import WorstErrors, worst_errors
 from dpsmc_audit.exact.calibration import private
 from dpsmc_audit.exact.enclosure import Enclosure
@@ -87,24 +87,6 @@ def test_rounding_moves_no_center(
 
         monkeypatch.setattr(calibration, "worst_errors", rounded)
         assert private(kind, test, epsilon).center == center
-
-
-@pytest.mark.processor
-def test_an_interval_is_halved_by_a_rule_where_two_matter_the_same() -> None:
-    """Bounds of f such that intervals of one width matter the same; rounding moves the average by no more than that."""
-    law = Exponential(1.0)
-
-    def bracket(rng: np.random.Generator | None) -> Enclosure:
-        def inside(left: float, right: float) -> tuple[float, float]:
-            off = 1.0 if rng is None else 1.0 + 2.0**-52 * int(rng.integers(-3, 4))
-            weight = float(law.survival(left) - law.survival(right))
-            return left, left + (right - left) * off / weight
-
-        return brackets._bracket(ROUGH, law, inside, 16.0, (0.0, 0.0), 0.5)
-
-    exact = bracket(None)
-    for seed in range(5):
-        assert bracket(np.random.default_rng(seed)).value == pytest.approx(exact.value, rel=1e-13)
 
 
 # --- runs -----------------------------------------------------------------------------------------------------------
