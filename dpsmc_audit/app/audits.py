@@ -74,7 +74,7 @@ class Audited:
         return {**self.audit.as_dict(), **self.price.as_dict(), "other_observers": self.others.as_dict()}
 
     def write(self, folder: Path) -> None:
-        """Write the histogram, the profiles and the figures.
+        """Write the histogram and the profiles.
 
         An audit without a privacy profile has no ``profile.csv``. Without other observers, an older
         ``observers.csv`` is removed.
@@ -86,24 +86,38 @@ class Audited:
         """
         from dpsmc_audit.observers.base import PairAudit
         from dpsmc_audit.observers.black_box import BlackBoxAudit
-        from dpsmc_audit.report.figures import audit_figure, profile_figure, save, trade_off_figure
-        from dpsmc_audit.report.page_audit import FIGURES
         from dpsmc_audit.report.tables import columns_csv, observers_csv
 
         write_text(folder / "histogram.csv", columns_csv(self.audit.histogram))
+        if isinstance(self.audit, PairAudit):
+            write_text(folder / "profile.csv", columns_csv(self.audit.leakage.profile))
+        if isinstance(self.audit, BlackBoxAudit):
+            write_text(folder / "profile.csv", columns_csv(self.audit.profile))
+            write_text(folder / "trade_off.csv", columns_csv(self.audit.curve))
+        (folder / "observers.csv").unlink(missing_ok=True)  # an older run's
+        if self.others.curves:
+            write_text(folder / "observers.csv", observers_csv(self.others.curves))
+
+    def draw(self, folder: Path) -> None:
+        """Draw the histogram and the profiles as PNG files.
+
+        Parameters
+        ----------
+        folder : Path
+            Where the figures are written.
+        """
+        from dpsmc_audit.observers.base import PairAudit
+        from dpsmc_audit.observers.black_box import BlackBoxAudit
+        from dpsmc_audit.report.figures import audit_figure, profile_figure, save, trade_off_figure
+        from dpsmc_audit.report.page_audit import FIGURES
+
         figure = audit_figure(self.audit)
         if figure is not None:
             save(figure, folder / FIGURES.get(self.audit.observer, "histogram"), ("png",))
         if isinstance(self.audit, PairAudit):
-            write_text(folder / "profile.csv", columns_csv(self.audit.leakage.profile))
             save(profile_figure(self.audit), folder / "profile", ("png",))
         if isinstance(self.audit, BlackBoxAudit):
-            write_text(folder / "profile.csv", columns_csv(self.audit.profile))
-            write_text(folder / "trade_off.csv", columns_csv(self.audit.curve))
             save(trade_off_figure(self.audit), folder / "trade_off", ("png",))
-        (folder / "observers.csv").unlink(missing_ok=True)  # an older run's
-        if self.others.curves:
-            write_text(folder / "observers.csv", observers_csv(self.others.curves))
 
 
 def audit_of(config: Config, execution: Execution) -> Audited:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,16 +13,16 @@ from hydra.conf import HydraConf
 from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig, OmegaConf
 
-from dpsmc_audit.app.groups import BackendKeys, Engine, Named, Noise
 from dpsmc_audit.app.keys import Keys, key_of, keys_of, paths
 from dpsmc_audit.app.own_mechanism import own_mechanism
+from dpsmc_audit.app.schema import Schema
 from dpsmc_audit.errors import ParameterError, check_entries, check_probability, in_order, require
 from dpsmc_audit.evidence.claims import Dp, Gdp, Promise
 from dpsmc_audit.evidence.curves import read_curve
 from dpsmc_audit.evidence.intervals import check_confidence
 from dpsmc_audit.evidence.profiles import check_floor, epsilon_grid
 from dpsmc_audit.mechanisms import Mechanism
-from dpsmc_audit.models.keys import ORDERS, RELATIONS, ModelKeys, read_formula, source_of
+from dpsmc_audit.models.keys import ORDERS, RELATIONS, read_formula, source_of
 from dpsmc_audit.runs.resume import content_of, module_content
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
@@ -42,93 +42,8 @@ NOTIONS = ("expected", "marginal", "informed", "python")
 
 
 @dataclass
-class Config:
-    """All keys of the command line, with their types and defaults. `read` makes a checked one.
-
-    Parameters
-    ----------
-    p, p_phi, delta, alpha, alpha_fp, alpha_fn : float
-        The test and the system. `p_phi` is None if a model has it, and a level of one error is None if it is `alpha`.
-    epsilon, claimed_delta : float
-        The privacy claim.
-    mu, curve : float and str, optional
-        Another claim in its place: Gaussian differential privacy, or the file of a curve.
-    entry : int or list of int
-        The changed samples.
-    runs, pairs, draws : int
-        How much is sampled.
-    bin_width : int, optional
-        The width of bins in samples; None chooses one.
-    seed, max_steps : int
-        How runs are drawn.
-    confidence, floor : float
-        The level of intervals, and the smallest probability of an event behind a bound on epsilon.
-    epsilons : list of float, optional
-        Where the privacy profile is computed.
-    early : bool
-        Whether sampling stops as soon as the claim is refuted.
-    sequence, sampler : str, optional
-        A file of the other samples, and the user's mechanism.
-    samples, label : object, optional
-        The file or files of runs one already has, and the column of labels.
-    missing : bool
-        Whether nan and None are outcomes of their own.
-    predictor : str, optional
-        The user's classifier.
-    formula, formula_file : str, optional
-        The specification, or its file.
-    relation : str
-        Which side of `p` is asked for.
-    insecure : bool
-        Whether a release may have a seed.
-    ledger, budget : str and float, optional
-        The file that counts releases, and the largest sum of their epsilons.
-    study : str, optional
-        The name of a sweep.
-    task, mechanism, notion, model, engine, backend
-        The groups.
-    """
-
-    p: float = 0.73
-    p_phi: float | None = None
-    alpha: float = 0.01
-    alpha_fp: float | None = None
-    alpha_fn: float | None = None
-    delta: float = 0.01
-    epsilon: float = 0.01
-    entry: Any = 1
-    runs: int = 10_000
-    pairs: int = 500
-    draws: int = 10_000
-    bin_width: int | None = 140
-    seed: int = 1
-    max_steps: int = 10_000_000
-    confidence: float = 0.99
-    floor: float = 0.01
-    epsilons: list[float] | None = None
-    sequence: str | None = None
-    early: bool = True
-    sampler: str | None = None
-    samples: Any = None
-    label: str | None = None
-    missing: bool = False
-    predictor: str | None = None
-    claimed_delta: float = 0.0
-    mu: float | None = None
-    curve: str | None = None
-    formula: str | None = None
-    formula_file: str | None = None
-    relation: str = "gt"
-    insecure: bool = False
-    ledger: str | None = None
-    budget: float | None = None
-    study: str | None = None
-    task: Named = field(default_factory=Named)
-    mechanism: Noise = field(default_factory=Noise)
-    notion: Named = field(default_factory=Named)
-    model: ModelKeys = field(default_factory=ModelKeys)
-    engine: Engine = field(default_factory=Engine)
-    backend: BackendKeys = field(default_factory=BackendKeys)
+class Config(Schema):
+    """The checked configuration of a run. `read` makes one."""
 
     def check(self) -> None:
         """Check all values.
@@ -344,6 +259,7 @@ class Config:
         found |= {name: module_content(target) for name, target in modules.items() if target is not None}
         if self.own is None and self.mechanism.target is None:  # a user's law may print its place in memory
             found["noise"] = f"{self.law}"
+        found |= {} if self.figures is None else {"figures": f"{self.figures}"}  # a folder without them is not complete
         return found | ({"study": "table1"} if self.study == "table1" else {})
 
     def parameters(self) -> dict[str, Any]:
@@ -373,7 +289,7 @@ class Config:
             return {name: values[name] for name in PUBLIC} | names | public
         targets = {"task_target": self.task.target, "notion_target": self.notion.target}
         given |= {name: target for name, target in targets.items() if target is not None}
-        for name in ("study", "sampler", "samples", "missing", "insecure", "ledger", "budget", "backend"):
+        for name in ("study", "figures", "sampler", "samples", "missing", "insecure", "ledger", "budget", "backend"):
             del values[name]
         if self.claimed_delta == 0.0:
             del values["claimed_delta"]

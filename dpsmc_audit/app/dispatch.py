@@ -27,7 +27,7 @@ __all__ = ["TASKS", "Done", "Estimated", "Released", "Result", "Simulated", "Tas
 
 
 class Result(Protocol):
-    """What a task returns. It may also have `notes` (warnings for the reader) and `write` (further files)."""
+    """What a task returns. It may also have `notes` (warnings), `write` (further files) and `draw` (PNG figures)."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of ``result.json`` without parameters and provenance."""
@@ -77,7 +77,8 @@ def run(config: Config, folder: Path, execution: Execution = SERIAL, *, alone: b
     execution : Execution
         Where the work is done. It does not change a result.
     alone : bool
-        An audit that is no point of a sweep also looks at the other observers.
+        A run that is no point of a sweep draws figures unless ``figures=false``, and an audit looks at the other
+        observers. Points of a sweep draw figures with ``figures=true``.
 
     Returns
     -------
@@ -103,6 +104,8 @@ def run(config: Config, folder: Path, execution: Execution = SERIAL, *, alone: b
         result = replace(result, others=others_of(config, result.audit.observer))
     if hasattr(result, "write"):
         result.write(folder)
+    if hasattr(result, "draw") and (alone if config.figures is None else config.figures):
+        result.draw(folder)
     return Done(config, result)
 
 
@@ -189,7 +192,7 @@ class Estimated:
         """Return the content of ``result.json`` without parameters."""
         return self.found.as_dict() | ({} if self.formula is None else {"formula": f"{self.formula}"})
 
-    def write(self, folder: Path) -> None:
+    def draw(self, folder: Path) -> None:
         """Draw a few traces, if the specification is about signals.
 
         Parameters

@@ -746,3 +746,21 @@ def test_runs_before_a_failure_are_kept_but_are_no_result(run: Run, mine: str, t
     assert not results(tmp_path)
     run(f"sampler={mine}:noisy", "epsilon=1", "hydra.run.dir=here")
     assert not (tmp_path / "here" / "partial.json").exists()
+
+
+@pytest.mark.parametrize(("given", "drawn"), [([], 0), (["figures=true"], 2), (["figures=false"], 0)])
+def test_points_of_a_sweep_draw_figures_on_request_only(run: Run, tmp_path: Path, given: list[str], drawn: int) -> None:
+    """Their page has figures of its own. A point without them is not taken over where they are asked for."""
+    sweep = ["-m", "notion=marginal", "engine=exact", "epsilon=0.3,0.5", "delta=0.05", "hydra.sweep.dir=s"]
+    assert run(*sweep)[0] == 0
+    code, out, _ = run(*sweep, *given)
+    assert (code, "2 of them were there already" in out) == (0, not given)
+    for point in ("0", "1"):
+        assert len(list((tmp_path / "s" / point).glob("*.png"))) == drawn
+        assert "<svg" in (tmp_path / "s" / point / "report.html").read_text()
+
+
+@pytest.mark.parametrize(("given", "drawn"), [([], 2), (["figures=true"], 2), (["figures=false"], 0)])
+def test_a_single_run_draws_figures_unless_told_not_to(run: Run, tmp_path: Path, given: list[str], drawn: int) -> None:
+    assert run("notion=marginal", "engine=exact", "epsilon=0.3", "delta=0.05", *given, "hydra.run.dir=r")[0] == 0
+    assert len(list((tmp_path / "r").glob("*.png"))) == drawn
