@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dpsmc_audit.app.config import Config
@@ -11,7 +12,32 @@ if TYPE_CHECKING:
     from dpsmc_audit.stl import Formula
     from dpsmc_audit.tasks.estimate import Estimate
 
-__all__ = ["doubtful_units", "levels_exceeded", "outside_assumption", "unfinished"]
+__all__ = ["doubtful_units", "levels_exceeded", "outside_assumption", "unfinished", "unread_keys"]
+
+
+def unread_keys(names: Sequence[str], chosen: str) -> list[str]:
+    """Say that keys were given that change nothing.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The keys.
+    chosen : str
+        What does not read them: ``task=simulate``.
+
+    Returns
+    -------
+    list of str
+        At most one note.
+
+    Examples
+    --------
+    >>> unread_keys(["pairs", "draws"], "task=simulate")
+    ['task=simulate does not read pairs and draws; --help task=simulate lists what it reads']
+    """
+    *others, last = names or [""]
+    said = f"{', '.join(others)} and {last}" if others else last
+    return [f"{chosen} does not read {said}; --help {chosen} lists what it reads"] if names else []
 
 
 def outside_assumption(config: Config, p_phi: float | None) -> list[str]:

@@ -20,10 +20,12 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
+from dpsmc_audit.app.cautions import unread_keys
 from dpsmc_audit.app.config import Config, as_typed, known_keys, read, register
 from dpsmc_audit.app.interrupts import exit_code, ignore, interrupted
 from dpsmc_audit.app.keys import UnknownKeyError, check_options, key_of, overrides_in, own_configuration
 from dpsmc_audit.app.messages import one_line, unknown_to_hydra
+from dpsmc_audit.app.reference import unread
 from dpsmc_audit.errors import require
 from dpsmc_audit.runs import sweeps
 from dpsmc_audit.runs.checkpoints import Checkpoint
@@ -123,6 +125,8 @@ def _run(job: _Job, config: Config) -> None:
         return
     clean(job.folder)
     job.note("begun")
+    if job.sweep is None:  # a sweep says it once, before its points
+        job.warn(unread_keys(unread(config.given, [config.cases]), config.chosen))
     _compute(job, config, key)
     if job.sweep is not None:
         Checkpoint(job.folder, key).clear(others=True)
@@ -234,6 +238,19 @@ def _refuse_unknown(arguments: Sequence[str]) -> None:
     known_keys().refuse(key for key in keys if not own or "." in key)
 
 
+def _answered(arguments: Sequence[str]) -> bool:
+    """Answer --help and --version. Hydra's own answers are a dump of the configuration and Hydra's version."""
+    from dpsmc_audit.app.help import asked_for_help, asked_for_version, help_text, version_text
+
+    if asked_for_version(arguments):
+        print(version_text())
+        return True
+    if asked_for_help(arguments):
+        print(help_text(arguments, f"{CONF}", sorted(path.stem for path in (CONF / "sweep").glob("*.yaml"))))
+        return True
+    return False
+
+
 def main() -> None:
     """Run the command line.
 
@@ -249,7 +266,8 @@ def main() -> None:
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra passes exceptions on
     try:
         _refuse_unknown(sys.argv[1:])
-        _hydra_main()
+        if not _answered(sys.argv[1:]):
+            _hydra_main()
     except (KeyboardInterrupt, Exception) as error:
         if isinstance(error, Exception) and not interrupted():
             _stop(error)

@@ -15,6 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from dpsmc_audit.app.keys import Keys, key_of, keys_of, paths
 from dpsmc_audit.app.own_mechanism import own_mechanism
+from dpsmc_audit.app.reference import cases_of
 from dpsmc_audit.app.schema import Schema
 from dpsmc_audit.errors import ParameterError, check_entries, check_probability, in_order, require
 from dpsmc_audit.evidence.claims import Dp, Gdp, Promise
@@ -44,6 +45,8 @@ NOTIONS = ("expected", "marginal", "informed", "python")
 @dataclass
 class Config(Schema):
     """The checked configuration of a run. `read` makes one."""
+
+    given = frozenset[str]()  # the keys that the user gave; no field, so no key of the schema
 
     def check(self) -> None:
         """Check all values.
@@ -81,6 +84,24 @@ class Config(Schema):
         judged = audited and (self.own is not None or (self.notion.name == "marginal" and sampled))
         where = "task=audit notion=marginal engine=monte_carlo, or sampler=..."
         require(judged or self.early, f"early=false is for {where}")
+
+    @property
+    def cases(self) -> set[str]:
+        """Which keys are read: see `reference.cases_of`."""
+        groups = ("task", "notion", "engine", "mechanism")
+        names = {name: getattr(self, name).name for name in groups} | {"sampler": self.sampler}
+        return cases_of(names | {"samples": None if self.samples is None else "given"})
+
+    @property
+    def chosen(self) -> str:
+        """What decides which keys are read, as words of the command line."""
+        if self.own is not None:
+            return f"{self.own}=..."
+        engine = " engine=exact" if self.engine.name == "exact" else ""
+        noise = " mechanism=none" if self.mechanism.name == "none" else ""
+        if self.task.name == "audit":
+            return f"task=audit notion={self.notion.name}{engine}"
+        return f"task={self.task.name}" + (f"{engine}{noise}" if self.task.name == "simulate" else "")
 
     def _check_claim(self) -> None:
         """Check what is claimed: epsilon with claimed_delta, or mu, or curve."""
@@ -378,6 +399,7 @@ def read(composed: DictConfig, given: Sequence[str] = ()) -> Config:
     config = OmegaConf.to_object(composed)
     assert isinstance(config, Config)
     keys, task = [key_of(override) for override in given], config.task.name
+    config.given = frozenset(keys)
     if "runs" not in keys:
         config.runs = _usual_runs(config)
     once = config.model.name == "recorded" and task == "estimate"
@@ -389,8 +411,11 @@ def read(composed: DictConfig, given: Sequence[str] = ()) -> Config:
         require(seeded or not config.insecure, "insecure=true is for a run with a seed, and none was given")
     require(config.sampler is None or config.samples is None, "sampler and samples are different sources: give one")
     for key in keys if config.own is not None else ():
-        read_too = key in (*config.own_keys, "task", "sweep", "study") or key.startswith(("hydra", "backend"))
-        require(read_too, f"{key} has no meaning with {config.own}=...: its runs are all that is audited")
+        read_too = key in (*config.own_keys, "task", "sweep", "study", "figures") or key.startswith(
+            ("hydra", "backend")
+        )
+        hint = "; to claim a privacy delta, give claimed_delta" if key == "delta" else ""
+        require(read_too, f"{key} has no meaning with {config.own}=...: leave it out, only its runs are audited{hint}")
     if config.samples is not None and "early" not in keys:
         config.early = False  # the runs are there; all of them make the bounds sharper
     config.check()

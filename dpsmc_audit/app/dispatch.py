@@ -220,7 +220,8 @@ def _estimate(config: Config, execution: Execution) -> Estimated:
         found = estimate(source, runs, seed=config.seed, confidence=config.confidence, progress=advance)
     formula = getattr(source, "formula", None)
     p_phi = found.p_phi if config.p_phi is None else config.p_phi
-    notes = [*doubtful_units(formula, found), *outside_assumption(config, p_phi)]
+    asked = not config.given.isdisjoint(("p", "delta"))  # an estimate has a threshold only where one was given
+    notes = [*doubtful_units(formula, found), *(outside_assumption(config, p_phi) if asked else ())]
     return Estimated(found, config.model.name, formula, tuple(notes))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import product
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from dpsmc_audit.app.config import as_typed, known_keys
 from dpsmc_audit.app.keys import key_of, paths
 from dpsmc_audit.app.messages import one_line
 from dpsmc_audit.app.progress import bar
+from dpsmc_audit.app.reference import cases_of, unread
 from dpsmc_audit.errors import require
 from dpsmc_audit.report import columns, tables
 from dpsmc_audit.report.page_sweep import write_sweep_report
@@ -67,6 +69,7 @@ class SweepTable(Callback):
         points, given = prod(map(len, _swept(config).values())), tuple(as_typed(config.hydra.overrides.task))
         if not config.hydra.launcher._target_.endswith(".BasicLauncher"):
             guard()
+        _warn_of_unread(config)
         self._sweep = begin(Path(config.hydra.sweep.dir).absolute(), config.get("study"), given, points)
         self._bar = bar("points", points)
 
@@ -122,6 +125,17 @@ def _refuse_swept(config: DictConfig) -> None:
         known_keys().refuse([key] if key.partition("/")[0] not in groups else [])
         for value in values:
             known_keys().refuse(paths(value, f"{key}.") if isinstance(value, dict) else [])
+
+
+def _warn_of_unread(config: DictConfig) -> None:
+    """Name the keys on the command line that no point of the sweep reads."""
+    swept, names = _swept(config), ("task", "notion", "engine", "mechanism", "sampler", "samples")
+    given = [key_of(word) for word in as_typed(config.hydra.overrides.task)]
+    fixed = {name: config[name] if name.startswith("sampl") else config[name].name for name in names}
+    choices = [swept.get(name) or [fixed[name]] for name in names]
+    cases = [cases_of(dict(zip(names, values, strict=True))) for values in product(*choices)]
+    if found := unread(given, cases):
+        print(f"warning: no point of this sweep reads {', '.join(found)}", file=sys.stderr)
 
 
 def tabulate(sweep: Sweep, drawn: bool = True) -> bool:
