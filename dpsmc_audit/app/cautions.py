@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 __all__ = ["doubtful_units", "levels_exceeded", "outside_assumption", "unfinished", "unread_keys"]
 
 
-def unread_keys(names: Sequence[str], chosen: str) -> list[str]:
+def unread_keys(names: Sequence[str], chosen: str | None = None) -> list[str]:
     """Say that keys were given that change nothing.
 
     Parameters
     ----------
     names : sequence of str
         The keys.
-    chosen : str
-        What does not read them: ``task=simulate``.
+    chosen : str, optional
+        What does not read them: ``task=simulate``. None for all points of a sweep.
 
     Returns
     -------
@@ -37,6 +37,8 @@ def unread_keys(names: Sequence[str], chosen: str) -> list[str]:
     """
     *others, last = names or [""]
     said = f"{', '.join(others)} and {last}" if others else last
+    if chosen is None:
+        return [f"no point of this sweep reads {said}"] if names else []
     return [f"{chosen} does not read {said}; --help {chosen} lists what it reads"] if names else []
 
 

@@ -20,13 +20,14 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from dpsmc_audit.app.cautions import unread_keys
 from dpsmc_audit.app.config import Config, as_typed, known_keys, read, register
+from dpsmc_audit.app.folders import leave_nothing
 from dpsmc_audit.app.interrupts import exit_code, ignore, interrupted
 from dpsmc_audit.app.keys import UnknownKeyError, check_options, key_of, overrides_in, own_configuration
 from dpsmc_audit.app.messages import one_line, unknown_to_hydra
-from dpsmc_audit.app.reference import unread
-from dpsmc_audit.errors import require
+from dpsmc_audit.app.sweep import Stopped
+from dpsmc_audit.app.typed import as_hydra_reads
+from dpsmc_audit.errors import ParameterError, require
 from dpsmc_audit.runs import sweeps
 from dpsmc_audit.runs.checkpoints import Checkpoint
 from dpsmc_audit.runs.execution import SERIAL
@@ -99,7 +100,8 @@ def _hydra_main(composed: DictConfig) -> None:
     except Exception as error:
         if interrupted():
             raise KeyboardInterrupt from None
-        log.exception("this run failed")
+        if not isinstance(error, ParameterError):  # its line says all
+            log.exception("this run failed")
         if job.sweep is None or isinstance(error, UnknownKeyError):
             _stop(error)
         try:
@@ -125,8 +127,6 @@ def _run(job: _Job, config: Config) -> None:
         return
     clean(job.folder)
     job.note("begun")
-    if job.sweep is None:  # a sweep says it once, before its points
-        job.warn(unread_keys(unread(config.given, [config.cases]), config.chosen))
     _compute(job, config, key)
     if job.sweep is not None:
         Checkpoint(job.folder, key).clear(others=True)
@@ -217,13 +217,14 @@ def _kept(checkpoint: Checkpoint | None) -> str:
     return f"kept {kept}; go on with the same command and hydra.run.dir={near(checkpoint.folder)}"
 
 
-def _stop(error: Exception) -> NoReturn:
+def _stop(error: Exception, typed: Sequence[str] = ()) -> NoReturn:
     """Print one line and exit with code 2, or raise the error if the user asked for tracebacks."""
+    leave_nothing()
     if os.environ.get(TRACEBACK) == "1":
         raise error
     key = unknown_to_hydra(error)
     known = key is None or known_keys().knows(key)
-    print(f"error: {one_line(error) if known else known_keys().message(f'{key}')}", file=sys.stderr)
+    print(f"error: {one_line(error, typed) if known else known_keys().message(f'{key}')}", file=sys.stderr)
     sys.exit(2)
 
 
@@ -264,13 +265,16 @@ def main() -> None:
     logging.raiseExceptions = False  # a log that cannot be written (a full disk) is no second error
     os.environ[TRACEBACK] = os.environ.get("HYDRA_FULL_ERROR", "0")
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra passes exceptions on
+    typed = sys.argv[1:]
     try:
-        _refuse_unknown(sys.argv[1:])
+        _refuse_unknown(typed)
+        sys.argv[1:] = as_hydra_reads(typed)
         if not _answered(sys.argv[1:]):
             _hydra_main()
-    except (KeyboardInterrupt, Exception) as error:
-        if isinstance(error, Exception) and not interrupted():
-            _stop(error)
+    except (KeyboardInterrupt, Stopped, Exception) as error:
+        refused = error.__cause__ if isinstance(error, Stopped) else error
+        if isinstance(refused, Exception) and not interrupted():
+            _stop(refused, typed)
         code = exit_code()
         print(f"\ninterrupted: {_closed(error)}", file=sys.stderr)
         ignore()

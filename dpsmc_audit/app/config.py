@@ -143,6 +143,7 @@ class Config(Schema):
     def _check_barrier(self) -> None:
         """Check the test, its noise and its observers."""
         _ = self.law
+        self._check_range("max_steps", 1, 2**40, "2^40")
         check_entries(self.entries, self.max_steps if self.task.name == "audit" else 2**40)
         if self.epsilons is not None:
             require(isinstance(self.epsilons, list), f"epsilons must be a list, got {self.epsilons}")
@@ -153,7 +154,6 @@ class Config(Schema):
         require(self.sequence != "", "sequence must name a file")
         self._check_range("pairs", 4, 10**15, "10^15")
         self._check_range("draws", 2, 10**15, "10^15")
-        self._check_range("max_steps", 1, 2**40, "2^40")
         require(self.bin_width is None or self.bin_width >= 1, f"bin_width must be at least 1, got {self.bin_width}")
         for name, value, known in (
             ("engine", self.engine.name, ("monte_carlo", "exact")),
@@ -243,7 +243,7 @@ class Config(Schema):
     def bernoulli(self) -> float:
         """The probability of the samples that the test counts: p_phi, or 1 - p_phi if negated."""
         if self.p_phi is None:
-            raise ParameterError(f"model {self.model.name} needs p_phi")
+            raise ParameterError(f"model={self.model.name} needs p_phi: give p_phi=0.84, for example")
         return 1.0 - self.p_phi if self.negated else self.p_phi
 
     @property

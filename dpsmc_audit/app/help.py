@@ -51,8 +51,7 @@ class _Chosen:
     def of(cls, arguments: Sequence[str], folder: str) -> _Chosen:
         words = [word for word in overrides_in(arguments) if key_of(word) in CHOICES and "," not in word]
         with initialize_config_dir(folder, version_base="1.3"):
-            values = OmegaConf.to_container(compose("config", words))
-        assert isinstance(values, dict)
+            values: Any = OmegaConf.to_container(compose("config", words))
         names = {name: f"{values[name]['name']}" for name in CHOICES[:-2]}
         own = {name: values[name] for name in CHOICES[-2:]}
         return cls({**names, **own}, values, tuple(words))

@@ -70,8 +70,8 @@ class Key:
 
 
 def _rows() -> tuple[Key, ...]:
-    with files("dpsmc_audit.app").joinpath("reference.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(Key(**row) for row in csv.DictReader(file))
+    text = files("dpsmc_audit.app").joinpath("reference.csv").read_text(encoding="utf-8")
+    return tuple(Key(**row) for row in csv.DictReader(text.splitlines()))
 
 
 REFERENCE = _rows()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import product
 from math import prod
@@ -13,11 +13,12 @@ from typing import Any
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
-from dpsmc_audit.app.config import as_typed, known_keys
+from dpsmc_audit.app.cautions import unread_keys
+from dpsmc_audit.app.config import as_typed, known_keys, read
+from dpsmc_audit.app.folders import about_to_make, leave_nothing
 from dpsmc_audit.app.keys import key_of, paths
-from dpsmc_audit.app.messages import one_line
 from dpsmc_audit.app.progress import bar
 from dpsmc_audit.app.reference import cases_of, unread
 from dpsmc_audit.errors import require
@@ -28,19 +29,22 @@ from dpsmc_audit.runs.processes import guard
 from dpsmc_audit.runs.resume import fingerprint_in
 from dpsmc_audit.runs.sweeps import Sweep, begin
 
-__all__ = ["SweepTable", "tabulate"]
+__all__ = ["Stopped", "SweepTable", "tabulate"]
 
 Rows = list[dict[str, Any]]
 
 
+class Stopped(BaseException):
+    """An error that ends the command. Hydra would make a warning of any exception in a callback, and go on."""
+
+
 @contextmanager
 def _or_stop() -> Iterator[None]:
-    """End the sweep with exit code 2 after an error in a callback. Hydra alone would warn and go on."""
+    """End the command after an error in a callback."""
     try:
         yield
     except Exception as error:
-        print(f"error: {one_line(error)}", file=sys.stderr)
-        raise SystemExit(2) from error
+        raise Stopped from error
 
 
 class SweepTable(Callback):
@@ -51,6 +55,24 @@ class SweepTable(Callback):
     def __getstate__(self) -> dict[str, Any]:
         """Launchers copy the callback into other processes. The copy has no progress bar."""
         return {}
+
+    @_or_stop()
+    def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
+        """Check the configuration of a single run, before Hydra makes a folder for it.
+
+        Parameters
+        ----------
+        config : DictConfig
+            The configuration of the run.
+        **kwargs
+            Not used.
+        """
+        given, composed = as_typed(config.hydra.overrides.task), config.copy()
+        with read_write(composed), open_dict(composed):
+            del composed["hydra"]
+        checked = read(composed, given)
+        _warn_of(unread_keys(unread(checked.given, [checked.cases]), checked.chosen))
+        about_to_make(Path(config.hydra.run.dir))
 
     @_or_stop()
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
@@ -70,7 +92,9 @@ class SweepTable(Callback):
         if not config.hydra.launcher._target_.endswith(".BasicLauncher"):
             guard()
         _warn_of_unread(config)
-        self._sweep = begin(Path(config.hydra.sweep.dir).absolute(), config.get("study"), given, points)
+        folder = Path(config.hydra.sweep.dir).absolute()
+        about_to_make(folder)
+        self._sweep = begin(folder, config.get("study"), given, points)
         self._bar = bar("points", points)
 
     def on_job_end(self, config: DictConfig, job_return: Any, **kwargs: Any) -> None:
@@ -101,6 +125,7 @@ class SweepTable(Callback):
         """
         self._bar.close()
         if not tabulate(self._sweep):
+            leave_nothing()
             raise SystemExit(1)
 
 
@@ -134,8 +159,13 @@ def _warn_of_unread(config: DictConfig) -> None:
     fixed = {name: config[name] if name.startswith("sampl") else config[name].name for name in names}
     choices = [swept.get(name) or [fixed[name]] for name in names]
     cases = [cases_of(dict(zip(names, values, strict=True))) for values in product(*choices)]
-    if found := unread(given, cases):
-        print(f"warning: no point of this sweep reads {', '.join(found)}", file=sys.stderr)
+    _warn_of(unread_keys(unread(given, cases)))
+
+
+def _warn_of(notes: Iterable[str]) -> None:
+    """Print warnings before there is a folder with a log."""
+    for note in notes:
+        print(f"warning: {note}", file=sys.stderr)
 
 
 def tabulate(sweep: Sweep, drawn: bool = True) -> bool:

@@ -220,7 +220,10 @@ def _mixed_law(setting: Setting, forced: Mapping[int, int]) -> TerminationLaw:
     return TerminationLaw(null, alt, error, scatter, method, proven=all(part.proven for part in parts))
 
 
-_TOO_LONG = "the law at p_phi={:g} would visit too many cells: without drift only means and errors are affordable"
+_TOO_LONG = (
+    "the law at p_phi={:g} would visit too many cells, as the test hardly drifts: take p_phi further from p, or"
+    " task=simulate engine=exact for means and errors"
+)
 
 _TAILS = 10.0 ** -np.arange(13.0, 1.0, -1.0)
 """The probability of the L that are left out."""

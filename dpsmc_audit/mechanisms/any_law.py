@@ -164,7 +164,8 @@ def _frozen(distribution: str, arguments: tuple[tuple[str, float], ...]) -> Any:
 
     family = getattr(stats, distribution, None)
     known = isinstance(family, (stats.rv_continuous, stats.rv_discrete))
-    require(known, f"mechanism.distribution must be a distribution of scipy.stats, got {distribution}")
+    choose = f"got {distribution}; gamma, norm and uniform are some"
+    require(known, f"mechanism.distribution must be a distribution of scipy.stats, {choose}")
     assert family is not None
     shapes, others = _parameters(family)
     takes = [*shapes, *others]
@@ -175,7 +176,9 @@ def _frozen(distribution: str, arguments: tuple[tuple[str, float], ...]) -> Any:
     law = family(**dict(arguments))
     with np.errstate(all="ignore"):
         middle = float(law.ppf(0.5))
-    require(math.isfinite(middle), f"mechanism law {given}: these arguments are outside the family's domain")
+    require(
+        math.isfinite(middle), f"mechanism law {given}: these arguments are outside the family's domain, choose others"
+    )
     return law
 
 

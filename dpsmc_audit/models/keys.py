@@ -287,7 +287,7 @@ def source_of(keys: ModelKeys, formula: Formula | None, p_phi: float | None = No
     from dpsmc_audit.models.sources import Bernoulli
 
     if p_phi is None:
-        raise ParameterError("model bernoulli needs p_phi")
+        raise ParameterError("model=bernoulli needs p_phi: give p_phi=0.84, for example")
     return Bernoulli(p_phi)
 
 

@@ -212,7 +212,10 @@ def expected_law(pair: Adjacent, bin_width: int, upto: float = 1e-9) -> Expected
     far = max(float(mechanism.quantile(1.0 - upto)), test.no_room + test.step_sum)
     longest = max(forced_moments(test, p_phi, far, dict.fromkeys(entries, bit))[0] for bit in (1, 0))
     count = math.ceil(longest / bin_width) + 1
-    require(count <= MOST_BINS, f"bin_width={bin_width} makes {count} bins, more than {MOST_BINS}: choose wider ones")
+    require(
+        count <= MOST_BINS,
+        f"bin_width={bin_width} makes {count} bins, more than {MOST_BINS}: bin_width=null chooses the width",
+    )
     edges = bin_width * np.arange(float(count))
     far = _beyond(test, p_phi, entries, far, float(edges[-1]))
     early, late = sorted((start_1, start_0), key=lambda start: start.value)
