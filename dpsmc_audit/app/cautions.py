@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dpsmc_audit.stl import Formula
     from dpsmc_audit.tasks.estimate import Estimate
 
-__all__ = ["doubtful_units", "levels_exceeded", "outside_assumption", "unfinished", "unread_keys"]
+__all__ = ["doubtful_units", "levels_exceeded", "outside_assumption", "two_deltas", "unfinished", "unread_keys"]
 
 
 def unread_keys(names: Sequence[str], chosen: str | None = None) -> list[str]:
@@ -65,6 +65,27 @@ def outside_assumption(config: Config, p_phi: float | None) -> list[str]:
         f"Assumption 1 does not hold: |p_phi - p| = {abs(p_phi - config.p):.6g} <= delta = {test.delta:g};"
         " no error level is promised here"
     ]
+
+
+def two_deltas(config: Config) -> str | None:
+    """Say which delta the key `delta` is, to a user who gave it and may have meant the other one.
+
+    Parameters
+    ----------
+    config : Config
+        Checked.
+
+    Returns
+    -------
+    str or None
+        None if `delta` was not given, or the claim has a privacy delta of its own.
+    """
+    if "delta" not in config.given or config.claimed_delta or config.mu is not None or config.curve is not None:
+        return None
+    return (
+        f"delta={config.delta:g} is the indifference parameter of the test. The claim is epsilon ="
+        f" {config.epsilon:g} with a privacy delta of 0; claimed_delta={config.delta:g} would claim more."
+    )
 
 
 def unfinished(config: Config, count: int) -> list[str]:

@@ -20,6 +20,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
+from dpsmc_audit.app.cautions import two_deltas
 from dpsmc_audit.app.config import Config, as_typed, known_keys, read, register
 from dpsmc_audit.app.folders import leave_nothing
 from dpsmc_audit.app.interrupts import exit_code, ignore, interrupted
@@ -183,7 +184,7 @@ def _compute(job: _Job, config: Config, key: str) -> None:
         if isinstance(found, Audited):
             from dpsmc_audit.report.terminal import as_table
 
-            print(as_table(found.audit, files))
+            print(as_table(found.audit, files, two_deltas(config)))
         else:
             print(as_text([flatten(result)]))
         print(f"result in {folder}")

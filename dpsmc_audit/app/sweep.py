@@ -237,6 +237,8 @@ def _print(folder: Path, rows: Rows) -> None:
         print(f"p_phi estimated as {value} [{low}, {high}]; exact means at that estimate and at its ends")
     if any(row.get("distance") is not None for row in rows):
         print("distance: paper minus exact in standard errors of the paper's 10^4 runs, beyond rounding; * above 3")
+    if any("privacy_delta_lower" in row for row in rows) and first.get("delta") is not None:
+        print("delta: indifference parameter of the test; privacy delta: of the privacy claim, at the claimed epsilon")
     print(f"{len(rows)} results in {near(folder)}")
 
 

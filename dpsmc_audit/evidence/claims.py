@@ -102,7 +102,7 @@ class Dp:
     Examples
     --------
     >>> Dp(0.5, 1e-5).text
-    'epsilon = 0.5, delta = 1e-05'
+    'epsilon = 0.5, privacy delta = 1e-05'
     """
 
     epsilon: float
@@ -124,7 +124,7 @@ class Dp:
     @property
     def text(self) -> str:
         """The claim in words."""
-        return f"epsilon = {self.epsilon:g}" + (f", delta = {self.delta:g}" if self.delta > 0.0 else "")
+        return f"epsilon = {self.epsilon:g}" + (f", privacy delta = {self.delta:g}" if self.delta > 0.0 else "")
 
     def as_dict(self) -> dict[str, Any]:
         """Return the claim as ``result.json`` holds it."""

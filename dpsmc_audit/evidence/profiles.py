@@ -106,8 +106,8 @@ class Leakage:
         best = self.best
         return {
             "total_variation": self.total_variation,
-            "delta_at_epsilon": self.profile.at(epsilon),
-            "delta_at_2_epsilon": self.profile.at(2.0 * epsilon),
+            "privacy_delta_at_epsilon": self.profile.at(epsilon),
+            "privacy_delta_at_2_epsilon": self.profile.at(2.0 * epsilon),
             "best_event": None if best is None else {**best.as_dict(), "log_ratio": best.log_ratio},
         }
 

@@ -130,7 +130,7 @@ class Finding:
         return {
             "verdict": self.verdict,
             "epsilon_lower": self.epsilon_lower,
-            "delta_lower": self.delta_lower,
+            "privacy_delta_lower": self.delta_lower,
             "witness": None if self.witness is None else self.witness.as_dict(),
-            **({} if self.delta_upper is None else {"delta_upper": self.delta_upper}),
+            **({} if self.delta_upper is None else {"privacy_delta_upper": self.delta_upper}),
         } | ({} if self.could is None else {"detectable": self.could.as_dict()})

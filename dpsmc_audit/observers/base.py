@@ -224,7 +224,7 @@ class Audit:
             **self.finding.as_dict(),
             "observer": self.observer,
             "epsilon_claimed": self.claim.epsilon,
-            "delta_claimed": self.claim.delta,
+            "privacy_delta_claimed": self.claim.delta,
             "claim": self.claim.promise.as_dict(),
             "confidence": self.claim.certainty,
             "sentence": self.sentence,

@@ -78,20 +78,18 @@ def could_have_shown(could: Detectable) -> str:
     Examples
     --------
     >>> could_have_shown(Detectable(0.01, None, None))
-    'so few runs could have shown nothing.'
+    'so few runs cannot show any violation.'
     """
     seen = {p: x for p, x in {**could.by_probability, could.probability: could.epsilon}.items() if x is not None}
     if seen:
         p = could.probability if could.epsilon is not None else min(seen)
         factor = brief(math.exp(min(seen[p], 700.0)))
-        what = f"an epsilon of {brief(seen[p])} (a factor of {factor}) on a tail or a frequent value of"
-        what += f" probability {p:g}"
+        what = f"an epsilon of {brief(seen[p])} (a factor of {factor}) on an event of probability {p:g}"
     elif could.delta is not None:
-        what = f"a tail or a frequent value of probability {brief(could.delta)} that is impossible with the other value"
-        what += " of x"
+        what = f"an event of probability {brief(could.delta)} that is impossible with the other value of x"
     else:
-        return "so few runs could have shown nothing."
-    return f"{what} would have been found nine times out of ten, other violations perhaps not."
+        return "so few runs cannot show any violation."
+    return f"they would have shown {what} in nine of ten audits, if the event is {could.events}."
 
 
 def factors(claimed: float, found: float) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""The sentence of a verdict, and the other texts about an audit.
+"""The sentence of a verdict, and the other texts about an audit. The verdict is said once, by its own word.
 
 Every text is plain ASCII; a page may write epsilon and delta as Greek letters. `Words` serves any audit, also one of an
 observer from outside the package. The package's own observers say more in the file `sentence.py` of their room, and an
@@ -19,14 +19,7 @@ if TYPE_CHECKING:
     from dpsmc_audit.observers.black_box import BlackBoxAudit
     from dpsmc_audit.observers.marginal.audit import MarginalAudit
 
-__all__ = ["TITLES", "BlackBoxWords", "RunWords", "Words"]
-
-TITLES = {
-    Verdict.VIOLATED: "The claim does not hold",
-    Verdict.CONSISTENT: "No violation found, which is no proof",
-    Verdict.CERTIFIED: "The claim holds, within these limits",
-    Verdict.UNDECIDED: "Undecided",
-}
+__all__ = ["BlackBoxWords", "RunWords", "Words"]
 
 
 class Words:
@@ -48,27 +41,26 @@ class Words:
         self.found, self.claim = audit.finding, audit.claim
 
     @property
-    def title(self) -> str:
-        """The verdict in a few words."""
-        return TITLES[self.found.verdict]
-
-    @property
     def changed(self) -> str:
-        """What differs between the two members."""
+        """What differs between the two cases."""
         return named_entries(self.audit.pair.entries)
 
     @property
     def sentence(self) -> str:
         """The verdict in one sentence, for readers who do not know the theory."""
+        return f"{self.found.verdict}: {self.finding}"
+
+    @property
+    def finding(self) -> str:
+        """The sentence without the verdict's word."""
         match self.found.verdict:
             case Verdict.VIOLATED:
-                return f"The privacy claim does not hold: {self._violated() if self._plain else self._beyond()}"
+                return self._violated() if self._plain else self._beyond()
             case Verdict.CERTIFIED:
-                held = self._certified() if self._plain else self._within()
-                return f"The privacy claim holds {held} {self.uncovered}"
+                return f"{self._certified() if self._plain else self._within()} {self.uncovered}"
             case Verdict.UNDECIDED:
-                return f"Undecided: {self._undecided()}"
-        return f"No violation of the privacy claim was found. That is no proof: {self.could}"
+                return self._undecided()
+        return f"these runs show no violation of the claim. This is no proof: {self.could}"
 
     @property
     def sure(self) -> str:
@@ -132,16 +124,16 @@ class Words:
         if exact.verdict == Verdict.VIOLATED:
             bound = f"epsilon is at least {brief(exact.epsilon_lower, 4)}"
             bound = "no finite epsilon holds" if math.isinf(exact.epsilon_lower) else bound
-            return f"violated, {bound}, delta at the claimed epsilon is {exact.delta_lower:.4g}"
+            return f"violated, {bound}, the privacy delta at the claimed epsilon is {exact.delta_lower:.4g}"
         if exact.verdict == Verdict.UNDECIDED and exact.delta_upper is not None:
-            return f"undecided, delta at the claimed epsilon is at most {rounded_up(exact.delta_upper)}"
+            return f"undecided, the privacy delta at the claimed epsilon is at most {rounded_up(exact.delta_upper)}"
         return f"{exact.verdict}"
 
     @property
     def could(self) -> str:
         """Which violation would have been found."""
         could = self.found.could
-        return "what could have been found is not known." if could is None else could_have_shown(could)
+        return "which violations they would have shown is not known." if could is None else could_have_shown(could)
 
     @property
     def curve(self) -> str:
@@ -164,14 +156,16 @@ class Words:
         text = f"{self.sees} tells more about {self.changed} than {self.claim.promise.text} allows"
         if not self._main_fails:
             return f"{text}."
-        needed = f"delta is at least {self.found.delta_lower:.4g} at epsilon = {self.claim.epsilon:g}"
-        endless = "; no finite epsilon holds with the claimed delta" if math.isinf(self.found.epsilon_lower) else ""
+        needed = f"the privacy delta is at least {self.found.delta_lower:.4g} at epsilon = {self.claim.epsilon:g}"
+        endless = ""
+        if math.isinf(self.found.epsilon_lower):
+            endless = "; no finite epsilon holds with the claimed privacy delta"
         return f"{text}: {needed}{endless}."
 
     def _within(self) -> str:
         """What a certificate of such a claim says."""
         return (
-            f"at this resolution: {self.sees} tells no more about {self.changed} than {self.claim.promise.text} allows."
+            f"at this resolution, {self.sees} tells no more about {self.changed} than {self.claim.promise.text} allows."
         )
 
     @property
@@ -189,24 +183,24 @@ class Words:
     def _violated(self) -> str:
         what, who = self.changed, self.sees
         if math.isinf(self.found.epsilon_lower):
-            return f"{who} can be one that is impossible with the other value of {what}: no finite epsilon holds."
+            return f"{who} can be impossible with the other value of {what}, so no finite epsilon holds."
         if self._ratio is not None:
             return f"{who} can shift the odds on {what} {self._ratio}."
         if not self._main_fails:  # bets that stopped early: the bounds are those of the claim
             return self._beyond()
         return (
-            f"{who} tells more about {what} than epsilon = {self.claim.epsilon:g} allows, with a delta of at least"
-            f" {self.found.delta_lower:.4g} where the claim has {self.claim.delta:g}."
+            f"{who} tells more about {what} than epsilon = {self.claim.epsilon:g} allows: the privacy delta is at least"
+            f" {self.found.delta_lower:.4g}, and the claim has {self.claim.delta:g}."
         )
 
     def _certified(self) -> str:
-        return f"for this observer: {self.changed} changes no probability by more than {self._allowed}."
+        return f"for this observer, {self.changed} changes no probability by more than {self._allowed}."
 
     def _undecided(self) -> str:
         upper = self.found.delta_upper
-        known = "" if upper is None else f": the claim surely holds with a delta of {rounded_up(upper)}"
+        known = "" if upper is None else f". The claim surely holds with a privacy delta of {rounded_up(upper)}"
         known += "" if self.claim.pure or upper is None else f" at epsilon = {self.claim.epsilon:g}"
-        return f"no violation exceeds the numerical error of the computation, and it cannot rule one out{known}."
+        return f"no violation exceeds the numerical error of the computation, but a smaller one is possible{known}."
 
     @property
     def _measured(self) -> str:
@@ -218,11 +212,11 @@ class Words:
     def _impossible(self, side: int) -> str:
         if self.audit.sampled:
             return f"It was never seen with x = {1 - side}."
-        return f"Whoever sees it knows that x = {side}."
+        return f"An observer who sees it knows that x = {side}."
 
     def _likelier(self, side: int, ratio: str) -> str:
         about = "about " if self.audit.sampled else ""
-        return f"To whoever sees it, the odds on x = {side} are {about}{ratio} times what they were before."
+        return f"An observer who sees it multiplies the odds on x = {side} by {about}{ratio}."
 
 
 class RunWords(Words):
@@ -242,6 +236,6 @@ class RunWords(Words):
 class BlackBoxWords(RunWords):
     """About the runs of a user's mechanism."""
 
-    observer = "Whoever sees what the sampler returns for one run."
+    observer = "An observer who sees what the sampler returns for one run."
     sees = "a single result"
     changed = "the entry under test"

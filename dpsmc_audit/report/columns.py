@@ -30,8 +30,15 @@ PARAMETERS = ("alpha", "delta", "epsilon", "p", "p_phi")
 CSV_COLUMNS = {
     "simulate": ("accuracy", "samples", "samples_low", "samples_high", "samples_exact", "error_exact", "unfinished"),
     "audit": (
-        *("entry", "verdict", "epsilon_lower", "delta_lower", "bins_outside", "support_gap_mass"),
-        *("samples_exact", "fp_worst", "fn_worst", "total_variation", "delta_at_epsilon", "delta_at_2_epsilon"),
+        *("entry", "verdict", "epsilon_lower", "privacy_delta_lower", "bins_outside", "support_gap_mass"),
+        *(
+            "samples_exact",
+            "fp_worst",
+            "fn_worst",
+            "total_variation",
+            "privacy_delta_at_epsilon",
+            "privacy_delta_at_2_epsilon",
+        ),
         *("best_log_ratio", "best_p1", "best_p0", "reveal_1", "reveal_0", "oscillating_total_variation"),
     ),
     "estimate": ("p_phi_low", "p_phi_high", "satisfied", "samples_drawn"),
@@ -205,7 +212,7 @@ def _gap(row: Row) -> str:
 
 def _exactly(row: Row) -> str:
     exact = row.get("exact")
-    return "-" if exact is None else f"{exact['verdict']}, delta {_shown(exact['delta_lower'], '.4g')}"
+    return "-" if exact is None else f"{exact['verdict']}, delta {_shown(exact['privacy_delta_lower'], '.4g')}"
 
 
 def _best_ratio(row: Row) -> str:
@@ -220,7 +227,7 @@ def _larger_error(row: Row) -> str:
 BOUNDS = (
     _plain("verdict", None, "Verdict"),
     _number("epsilon >=", r"$\varepsilon \geq$", "epsilon_lower", ".4g"),
-    _number("delta >=", r"$\delta_{\mathrm{DP}} \geq$", "delta_lower", ".4g"),
+    _number("privacy delta >=", r"$\delta_{\mathrm{DP}} \geq$", "privacy_delta_lower", ".4g"),
 )
 
 
@@ -229,8 +236,8 @@ OBSERVERS = (
     Column("error", r"$\max P(\mathrm{wrong})$", _larger_error),
     Column("verdict", "Verdict", lambda row: f"{(row.get('exact') or row)['verdict']}"),
     _number("total variation", r"$d_{TV}$", "total_variation", ".3g"),
-    _delta("delta at eps", r"$\delta(\varepsilon)$", "delta_at_epsilon"),
-    _delta("delta at 2 eps", r"$\delta(2\varepsilon)$", "delta_at_2_epsilon"),
+    _delta("privacy delta at eps", r"$\delta(\varepsilon)$", "privacy_delta_at_epsilon"),
+    _delta("privacy delta at 2 eps", r"$\delta(2\varepsilon)$", "privacy_delta_at_2_epsilon"),
     Column("ln ratio, best event", r"$\ln$ ratio", _best_ratio),
 )
 """Mechanisms and observers side by side: what each costs and what it hides."""
@@ -335,7 +342,7 @@ def _sampler_columns(rows: Sequence[Row]) -> list[Column]:
     return [
         *(_plain(name) for name in ("sampler", "samples", *names)),
         _plain("epsilon", None, r"$\varepsilon$"),
-        _plain("claimed_delta", "delta", r"$\delta_{\mathrm{DP}}$"),
+        _plain("claimed_delta", "privacy delta", r"$\delta_{\mathrm{DP}}$"),
         _plain("runs_used", "runs", "Runs"),
         *BOUNDS,
     ]

@@ -305,8 +305,8 @@ def sweep_figure(rows: Sequence[dict[str, Any]], over: Sequence[str]) -> Figure:
         place = x if numeric else list(range(len(x)))
         style: dict[str, Any] = {"marker": "osD^vP*X"[k % 8], "ms": 5, "lw": 1.0, "color": f"C{k % 10}"}
         if audited:
-            axes.plot(place, [row["delta_lower"] for row in members], label=f"audit {label}".strip(), **style)
-            exact = [(row.get("exact") or {}).get("delta_lower", math.nan) for row in members]
+            axes.plot(place, [row["privacy_delta_lower"] for row in members], label=f"audit {label}".strip(), **style)
+            exact = [(row.get("exact") or {}).get("privacy_delta_lower", math.nan) for row in members]
             axes.plot(place, exact, ls="--", color=GREY, lw=1.0)
         else:
             axes.plot(place, [_drawn(row["samples_exact"]) for row in members], label=label or "exact mean", **style)
@@ -348,9 +348,13 @@ def _observers_figure(rows: Sequence[dict[str, Any]]) -> Figure:
     for k, observer in enumerate(observers):
         mine = [row for row in rows if row["observer"] == observer]
         place = [mechanisms.index(row["mechanism"]) + 0.26 * (k - 0.5 * (len(observers) - 1)) for row in mine]
-        height = [max(row["delta_at_epsilon"], smallest) for row in mine]
+        needed = [row["privacy_delta_at_epsilon"] for row in mine]
+        height = [max(delta, smallest) for delta in needed]
         bars = axes.bar(place, height, 0.24, color=(BLUE, ORANGE, RED)[k % 3], label=observer)
-        said = [f"{row['delta_at_epsilon']:.2g}" if row["delta_at_epsilon"] > smallest else "< 1e-6" for row in mine]
+        said = [
+            f"{row['privacy_delta_at_epsilon']:.2g}" if row["privacy_delta_at_epsilon"] > smallest else "< 1e-6"
+            for row in mine
+        ]
         axes.bar_label(bars, said, fontsize=8)
     names = []
     for mechanism in mechanisms:

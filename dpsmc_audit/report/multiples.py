@@ -52,8 +52,8 @@ MEASURES = {
     ),
     "audit": (
         Measure("epsilon_lower", "Audited ε, at least", log=True),
-        Measure("delta_lower", "Audited δ at the claimed ε, at least", log=True),
-        Measure("delta_at_epsilon", "δ needed at the claimed ε", log=True),
+        Measure("privacy_delta_lower", "Audited privacy δ at the claimed ε, at least", log=True),
+        Measure("privacy_delta_at_epsilon", "Privacy δ needed at the claimed ε", log=True),
         Measure("samples_exact", "Mean samples", log=True),
     ),
     "estimate": (Measure("p_phi", "p_φ", "p_phi_low", "p_phi_high"),),
@@ -191,7 +191,7 @@ def _ends(row: Row, measure: Measure) -> tuple[float, float] | None:
 
 
 def _said(measure: Measure, value: float) -> str:
-    return (brief_delta if measure.key.startswith("delta") else brief)(value, 4)
+    return (brief_delta if measure.key.startswith("privacy_delta") else brief)(value, 4)
 
 
 def _x_scale(values: Sequence[float], frame: Frame) -> Scale:

@@ -19,7 +19,7 @@ MODEL_COLUMNS = ("p_phi_low", "p_phi_high", "samples_exact_low", "samples_exact_
 """Of runs on a model, whose p_phi is estimated."""
 SAMPLER_COLUMNS = (
     *("sampler", "samples", "epsilon", "claimed_delta", "mu", "curve", "confidence", "seed", "runs_used"),
-    *("verdict", "epsilon_lower", "delta_lower"),
+    *("verdict", "epsilon_lower", "privacy_delta_lower"),
 )
 PAPER_COLUMNS = ("paper_samples", "paper_halfwidth", "distance")
 PAPER_TIMES = ("seconds_per_sample", "paper_seconds", "paper_seconds_halfwidth")

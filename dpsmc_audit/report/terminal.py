@@ -36,7 +36,14 @@ def colourful(stream: IO[str], environment: Mapping[str, str] | None = None) -> 
     return stream.isatty() and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
 
 
-def as_table(audit: Audit, files: Sequence[str], *, colour: bool | None = None, width: int | None = None) -> str:
+def as_table(
+    audit: Audit,
+    files: Sequence[str],
+    note: str | None = None,
+    *,
+    colour: bool | None = None,
+    width: int | None = None,
+) -> str:
     """Write an audit as lines of a name and a text, the texts aligned and wrapped.
 
     Parameters
@@ -45,6 +52,8 @@ def as_table(audit: Audit, files: Sequence[str], *, colour: bool | None = None, 
         Of any observer.
     files : sequence of str
         Names of the files that were written.
+    note : str, optional
+        A line about the claim.
     colour : bool, optional
         By default, what `colourful` says of standard output.
     width : int, optional
@@ -57,7 +66,7 @@ def as_table(audit: Audit, files: Sequence[str], *, colour: bool | None = None, 
     """
     colour = colourful(sys.stdout) if colour is None else colour
     width = width or min(shutil.get_terminal_size((100, 24)).columns, 120)
-    rows = _rows(audit, files)
+    rows = _rows(audit, files, note)
     indent = max(len(name) for name, _ in rows) + 2
     lines = []
     for name, text in rows:
@@ -69,7 +78,7 @@ def as_table(audit: Audit, files: Sequence[str], *, colour: bool | None = None, 
     return "\n".join(lines)
 
 
-def _rows(audit: Audit, files: Sequence[str]) -> list[tuple[str, str]]:
+def _rows(audit: Audit, files: Sequence[str], note: str | None) -> list[tuple[str, str]]:
     """What the page has at its top."""
     words = audit.words
     column = max(len(text) for text in words.claimed) + 2
@@ -78,9 +87,10 @@ def _rows(audit: Audit, files: Sequence[str]) -> list[tuple[str, str]]:
         for claimed, audited in zip(words.claimed, words.audited, strict=True)
     )
     rows = [
-        ("verdict", f"{audit.verdict}: {audit.sentence}"),
+        ("verdict", audit.sentence),
         ("epsilon", epsilon),
-        ("delta", f"{delta} (at the claimed epsilon)"),
+        ("privacy delta", f"{delta} (at the claimed epsilon)"),
+        ("note", note),
         ("witness", words.witness),
         ("exact", words.exact),
         ("method", words.method),

@@ -9,6 +9,9 @@ Version 2: `witness` and `best_event` have a structure (`what`); exact audits sa
 all audits have `observer`, `epsilon_claimed`, `delta_claimed` and `confidence`; `other_observers` is part of an audit;
 `sentence` is the plain sentence of page and terminal (the bounds and the witness have keys of their own); `parameters`
 has `task_target` and `notion_target` where a task or an observer from outside the package is named.
+Version 3: numbers about the delta of a privacy claim begin with `privacy_`: `privacy_delta_claimed`,
+`privacy_delta_lower`, `privacy_delta_upper`, `privacy_delta_at_epsilon`, `privacy_delta_at_2_epsilon`. The parameter
+`delta` is the indifference parameter of the test, as before. `sentence` begins with the verdict.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from typing import Any
 
 __all__ = ["SCHEMA", "schema_of"]
 
-SCHEMA = 2
+SCHEMA = 3
 
 
 def schema_of(result: dict[str, Any]) -> int:
@@ -35,7 +38,7 @@ def schema_of(result: dict[str, Any]) -> int:
 
     Examples
     --------
-    >>> schema_of({"schema": 2}), schema_of({})
-    (2, 1)
+    >>> schema_of({"schema": 3}), schema_of({})
+    (3, 1)
     """
     return int(result.get("schema", 1))

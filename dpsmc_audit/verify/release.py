@@ -235,17 +235,18 @@ def _leaks(privacy: dict[str, Any]) -> list[str]:
     proven = "nothing is proven at these parameters: p_phi and samples that were not examined are not covered"
     if most is not None:
         proven = (
-            f"to an observer who knows no other sample, this release leaks at most (epsilon, delta) = "
+            f"to an observer who knows no other sample, this release leaks at most (epsilon, privacy delta) = "
             f"({epsilon:g}, {most['delta_at_epsilon']:.3g}) about one sample, total variation "
             f"{most['total_variation']:.3g}; proven for every p_phi and every sample, if samples are independent"
         )
-    worst = f"no case needs a delta above its numerical error at epsilon = {epsilon:g}"
+    worst = f"no case needs a privacy delta above its numerical error at epsilon = {epsilon:g}"
     if delta is not None:
         varied = privacy["total_variation"]
         apart = "" if varied is None else f"; total variation {varied:.3g} ± {privacy['total_variation_error']:.1g}"
         worst = (
-            f"the worst case needs delta = {delta:.3g} ± {privacy['numerical_error']:.1g} at epsilon = {epsilon:g} "
-            f"(p_phi = {privacy['worst_p_phi']:g}, sample {privacy['worst_sample']}, {privacy['worst_seen']}){apart}"
+            f"the worst case needs a privacy delta = {delta:.3g} ± {privacy['numerical_error']:.1g} at "
+            f"epsilon = {epsilon:g} (p_phi = {privacy['worst_p_phi']:g}, sample {privacy['worst_sample']}, "
+            f"{privacy['worst_seen']}){apart}"
         )
     whole, near, missing = (privacy[f"p_phi_{name}"] for name in ("grid", "decision", "unknown"))
     unknown = f"; not known: p_phi = {', '.join(f'{p_phi:g}' for p_phi in missing)}" if missing else ""

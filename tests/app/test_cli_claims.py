@@ -33,7 +33,7 @@ def test_a_claimed_delta_counts(run: Run, tmp_path: Path, claimed: str, verdict:
     found = result(tmp_path)
     assert found["verdict"] == verdict
     assert found["claim"] == {"kind": "dp", "epsilon": 0.1, "delta": float(claimed)}
-    assert (found["epsilon_claimed"], found["delta_claimed"]) == (0.1, float(claimed))
+    assert (found["epsilon_claimed"], found["privacy_delta_claimed"]) == (0.1, float(claimed))
     assert found["parameters"]["claimed_delta"] == float(claimed)
     assert f"delta = {claimed}" in " ".join(out.split())
 
@@ -42,7 +42,7 @@ def test_a_pure_claim_is_as_it_was(run: Run, tmp_path: Path) -> None:
     code, _, _ = run(*EXACT)
     assert code == 0
     found = result(tmp_path)
-    assert (found["verdict"], found["delta_claimed"]) == ("violated", 0.0)
+    assert (found["verdict"], found["privacy_delta_claimed"]) == ("violated", 0.0)
     assert not {"claimed_delta", "mu", "curve"} & set(found["parameters"])
 
 

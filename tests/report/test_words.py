@@ -110,9 +110,14 @@ def test_small_deltas_of_a_profile_are_no_none() -> None:
 
 
 def test_small_deltas_and_errors_of_a_table_are_no_zero() -> None:
-    row = {"delta_at_epsilon": 7.1e-14, "delta_at_2_epsilon": 0.0, "fp_worst": 2.345e-6, "fn_worst": 0.0}
+    row = {
+        "privacy_delta_at_epsilon": 7.1e-14,
+        "privacy_delta_at_2_epsilon": 0.0,
+        "fp_worst": 2.345e-6,
+        "fn_worst": 0.0,
+    }
     shown = {column.heading: column.show(row | {"verdict": "certified"}) for column in OBSERVERS}
-    assert (shown["delta at eps"], shown["delta at 2 eps"], shown["error"]) == ("<1e-9", "0", "2.3e-06")
+    assert (shown["privacy delta at eps"], shown["privacy delta at 2 eps"], shown["error"]) == ("<1e-9", "0", "2.3e-06")
     assert sorted(["0.5", "<1e-9", "0"], key=lambda cell: float(sort_key(cell))) == ["0", "<1e-9", "0.5"]
 
 
@@ -125,7 +130,7 @@ def test_small_shares_of_an_estimate_are_no_zero() -> None:
 
 def test_small_deltas_of_a_sweep_are_no_zero() -> None:
     given: dict[str, Any] = {"task": "audit"}
-    rows = [given | {"epsilon": x, "delta_at_epsilon": d} for x, d in ((0.1, 0.01), (0.2, 7e-14), (0.3, 0.0))]
+    rows = [given | {"epsilon": x, "privacy_delta_at_epsilon": d} for x, d in ((0.1, 0.01), (0.2, 7e-14), (0.3, 0.0))]
     (panel,) = panels(rows, ["epsilon"])
     titles = re.findall(r"<title>([^<]*)</title>", panel.chart)
     assert titles == ["epsilon = 0.1: 0.01", "epsilon = 0.2: below 1e-9", "epsilon = 0.3: 0"]

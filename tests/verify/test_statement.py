@@ -413,7 +413,7 @@ def test_nothing_above_the_error_is_said_to_be_nothing(monkeypatch: pytest.Monke
     test = Sprt(0.5, 0.45, 0.05)
     said = privacy_statement(test, private(Laplace, test, 0.003), 0.003)
     assert said["delta_at_epsilon"] is said["numerical_error"] is said["total_variation"] is None
-    assert "no case needs a delta above its numerical error" in said_of(said)
+    assert "no case needs a privacy delta above its numerical error" in said_of(said)
 
 
 def test_p_phi_near_p_lie_within_the_indifference_region() -> None:

@@ -33,10 +33,10 @@ class ExpectedWords(Words):
     def could(self) -> str:
         """Which difference would have been found."""
         if self.found.detectable is None:
-            return "with so few pairs, or runs all alike, nothing could have been found."
+            return "so few pairs, or pairs that are all identical, cannot show any violation."
         return (
-            f"a difference of {brief(self.found.detectable)} samples or more between the two averages would have been"
-            " found nine times out of ten, a smaller one perhaps not."
+            f"they would have shown a difference of {brief(self.found.detectable)} samples between the two averages in"
+            " nine of ten audits, and may miss a smaller one."
         )
 
     @property
@@ -49,7 +49,7 @@ class ExpectedWords(Words):
             side = 1 if self.found.witness is None or self.found.witness.p1 > self.found.witness.p0 else 0
             return (
                 f"averaged over all other samples, some running times are possible with one value of {self.changed}"
-                f" (x = {side}) and impossible with the other, so no finite epsilon holds."
+                f" (x = {side}) and impossible with the other. So no finite epsilon holds."
             )
         if self._ratio is None:
             return super()._violated()
@@ -59,7 +59,7 @@ class ExpectedWords(Words):
     def _certified(self) -> str:
         h = self.audit.histogram
         return (
-            f"for averages in bins of {h.hi[0] - h.lo[0]:g} samples: {self.changed} changes the chance of no average"
+            f"for averages in bins of {h.hi[0] - h.lo[0]:g} samples, {self.changed} changes the chance of no average"
             f" running time by more than {self._allowed}."
         )
 

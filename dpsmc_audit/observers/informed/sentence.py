@@ -48,12 +48,12 @@ class InformedWords(Words):
             return f"{who} some results give {self.changed} away with certainty {where}, so no finite epsilon holds."
         if self._ratio is not None:
             return f"{who} {self.changed} changes the chance of some result {self._ratio} {where}."
-        delta = f"with a delta of {self.found.delta_lower:.4g}"
-        return f"{who} the result tells more about {self.changed} than the claim allows, {delta} {where}."
+        delta = f"the privacy delta is {self.found.delta_lower:.4g}"
+        return f"{who} the result tells more about {self.changed} than the claim allows: {delta} {where}."
 
     def _certified(self) -> str:
         return (
-            f"on {self.audit.worst}: even to someone who knows all other samples, {self.changed} changes the chance of"
+            f"on {self.audit.worst}, even to someone who knows all other samples, {self.changed} changes the chance of"
             f" no result by more than {self._allowed}."
         )
 
@@ -62,6 +62,6 @@ class InformedWords(Words):
         if running <= 0.0:
             return super()._undecided()
         return (
-            f"there is no violation on {self.audit.worst}, but {brief(running)} of the runs outlast it, and what they"
-            " would show is not known."
+            f"there is no violation on {self.audit.worst}. But {brief(running)} of the runs outlast it, and it is not"
+            " known what they would show."
         )

@@ -25,4 +25,4 @@ class MarginalWords(RunWords):
         return "of the sampled runs" if self.audit.leakage_from == "sampled" else "exact, one released result"
 
     def _certified(self) -> str:
-        return f"for one released result: {self.changed} changes no chance by more than {self._allowed}."
+        return f"for one released result, {self.changed} changes no chance by more than {self._allowed}."
