@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 
+from dpsmc_audit.app.status import show
 from dpsmc_audit.app.streams import prepare
 
 __all__ = ["start"]
@@ -13,6 +14,7 @@ __all__ = ["start"]
 def start() -> None:
     """Run the command line. During the imports Ctrl-C ends the process at once: there is nothing to keep."""
     prepare()
+    show("starting")
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from dpsmc_audit.app.cli import main

@@ -26,6 +26,8 @@ from dpsmc_audit.app.folders import leave_nothing
 from dpsmc_audit.app.interrupts import exit_code, ignore, interrupted
 from dpsmc_audit.app.keys import UnknownKeyError, check_options, key_of, overrides_in, own_configuration
 from dpsmc_audit.app.messages import one_line, unknown_to_hydra
+from dpsmc_audit.app.progress import close_all, doing, hide
+from dpsmc_audit.app.status import clear
 from dpsmc_audit.app.sweep import Stopped
 from dpsmc_audit.app.typed import as_hydra_reads
 from dpsmc_audit.errors import ParameterError, require
@@ -75,6 +77,7 @@ class _Job:
         return f"{HydraConfig.get().job.override_dirname}"
 
     def warn(self, notes: Sequence[str]) -> None:
+        hide()
         for note in notes:
             warn(note, "" if self.sweep is None else f"{self.name}: ")
 
@@ -145,6 +148,7 @@ def _print_finished(job: _Job) -> None:
     """Print the result of an earlier run with the same parameters, files and code."""
     from dpsmc_audit.report.tables import as_text, flatten
 
+    close_all()
     result = read_json(job.folder / RESULT)
     job.warn(result.get("warnings", []))
     print(as_text([flatten(result)]))
@@ -172,6 +176,7 @@ def _compute(job: _Job, config: Config, key: str) -> None:
         if isinstance(found, Audited):  # other tasks have their tables
             from dpsmc_audit.report.page_audit import write_report
 
+            doing("writing the page")
             files = write_report(folder, found.audit, found.others, result, notes, job.overrides)
         result = seal({**result, "warnings": notes}, key, files_in(folder))
         write_json(folder / RESULT, result)
@@ -179,6 +184,8 @@ def _compute(job: _Job, config: Config, key: str) -> None:
         raise Interrupted("nothing is released" if released else _kept(checkpoint)) from None
     if checkpoint is not None:
         checkpoint.clear()
+    if alone:
+        close_all()
     job.warn(notes)
     if alone:
         if isinstance(found, Audited):
@@ -205,6 +212,7 @@ def _release(config: Config, done: Done, folder: Path) -> None:
     except KeyboardInterrupt:
         if not released_in(folder):
             raise
+    close_all()
     print(f"{words}\nrelease in {folder / RESULT}")
     if release["decision"] == "undecided":
         sys.exit(3)
@@ -221,6 +229,7 @@ def _kept(checkpoint: Checkpoint | None) -> str:
 def _stop(error: Exception, typed: Sequence[str] = ()) -> NoReturn:
     """Print one line and exit with code 2, or raise the error if the user asked for tracebacks."""
     leave_nothing()
+    close_all()
     if os.environ.get(TRACEBACK) == "1":
         raise error
     key = unknown_to_hydra(error)
@@ -244,6 +253,7 @@ def _answered(arguments: Sequence[str]) -> bool:
     """Answer --help and --version. Hydra's own answers are a dump of the configuration and Hydra's version."""
     from dpsmc_audit.app.help import asked_for_help, asked_for_version, help_text, version_text
 
+    clear()
     if asked_for_version(arguments):
         print(version_text())
         return True
@@ -277,7 +287,9 @@ def main() -> None:
         if isinstance(refused, Exception) and not interrupted():
             _stop(refused, typed)
         code = exit_code()
-        print(f"\ninterrupted: {_closed(error)}", file=sys.stderr)
+        close_all()
+        print(file=sys.stderr)  # the terminal has written ^C
+        print(f"interrupted: {_closed(error)}", file=sys.stderr)
         ignore()
         sys.exit(code)
     finally:

@@ -90,8 +90,11 @@ def run(config: Config, folder: Path, execution: Execution = SERIAL, *, alone: b
     ParameterError
         If the task cannot be done; the message is one line.
     """
+    from dpsmc_audit.app.progress import doing
+
     name = config.task.name
     require(name in TASKS, f"task must be one of {', '.join(TASKS)}, got {name}")
+    doing(DOING.get(name, name))
     try:
         result = TASKS[name](config, execution)
     except SamplerError as error:
@@ -101,10 +104,12 @@ def run(config: Config, folder: Path, execution: Execution = SERIAL, *, alone: b
     except BaseException as error:  # code of the user must not decide how the command ends
         raise ParameterError(f"the user's code raised {said(error)}") from error
     if alone and isinstance(result, Audited) and config.own is None:
+        doing("computing what the other observers see")
         result = replace(result, others=others_of(config, result.audit.observer))
     if hasattr(result, "write"):
         result.write(folder)
     if hasattr(result, "draw") and (alone if config.figures is None else config.figures):
+        doing("drawing figures")
         result.draw(folder)
     return Done(config, result)
 
@@ -244,10 +249,12 @@ class Released:
 
 def _verify(config: Config, execution: Execution) -> Released:
     """One private run. A seed and paths are no part of its result."""
+    from dpsmc_audit.app.progress import hide
     from dpsmc_audit.models.keys import checked_formula, public_unit_notes
     from dpsmc_audit.verify.release import Samples, announcement, verify
 
     formula = checked_formula(config.model, config.formula, config.formula_file)
+    hide()
     for note in public_unit_notes(config.model, formula):
         warn(note)
     seed = config.seed if config.insecure else None
@@ -255,6 +262,7 @@ def _verify(config: Config, execution: Execution) -> Released:
     model = config.model
     named = (model.path, model.column, model.target, *(formula.signals if formula is not None else ()), "trace", "time")
     samples = Samples(lambda: config.source, model.order_used, tuple(name for name in named if name is not None))
+    hide()
     print(announcement(config.test, config.law, negated=config.negated))
     release = verify(config.test, config.law, samples, **numbers, seed=seed, record=_record(config))
     return Released(release | ({} if formula is None else {"formula": f"{formula}"}))
@@ -281,6 +289,14 @@ def _own(config: Config, execution: Execution) -> Result:
     require(isinstance(found, dict), f"task.target={target}: as_dict() must return a dict, got {type(found).__name__}")
     return cast(Result, result)
 
+
+DOING = {
+    "audit": "preparing the audit",
+    "simulate": "preparing the runs",
+    "estimate": "preparing the samples",
+    "verify": "running the test once",
+}
+"""What is shown when a task begins."""
 
 TASKS: dict[str, Task] = {
     "audit": audit_of,

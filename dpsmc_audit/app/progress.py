@@ -1,4 +1,4 @@
-"""Show how far a long task is: a bar on a terminal, now and then a line in the log elsewhere."""
+"""Show what is being done and how far it is: on a terminal at once, elsewhere now and then a line in the log."""
 
 from __future__ import annotations
 
@@ -13,18 +13,32 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
+from dpsmc_audit.app import status
 from dpsmc_audit.sampling.plan import Sampling
 
 if TYPE_CHECKING:
     from dpsmc_audit.app.config import Config
     from dpsmc_audit.runs.execution import Execution
 
-__all__ = ["bar", "progress", "sampling_of"]
+__all__ = ["bar", "close_all", "doing", "hide", "progress", "sampling_of"]
 
 log = logging.getLogger("dpsmc_audit")
 
 
-def bar(what: str, total: int | None) -> tqdm:
+_open: list[tqdm] = []
+"""The bars on the terminal, the innermost last."""
+
+
+class _Bar(tqdm):  # type: ignore[misc]
+    """A bar that is known as long as it is open."""
+
+    def close(self) -> None:
+        super().close()
+        if self in _open:
+            _open.remove(self)
+
+
+def bar(what: str, total: int | None, title: str = "drawing") -> tqdm:
     """Make a progress bar on standard error.
 
     Parameters
@@ -33,14 +47,49 @@ def bar(what: str, total: int | None) -> tqdm:
         What is counted.
     total : int or None
         How many there will be. None shows a count instead of a bar.
+    title : str
+        What is done with them.
 
     Returns
     -------
     tqdm
-        A bar that appears after a second and vanishes in the end. It is silent if standard error is no terminal.
+        A bar that vanishes in the end. It is silent if standard error is no terminal.
     """
     _lock_threads_only()
-    return tqdm(total=total, desc=what, unit=f" {what}", delay=1.0, leave=False, dynamic_ncols=True, disable=None)
+    if not _open:
+        status.clear()
+    shown = _Bar(total=total, desc=f"{title} {what}", unit=f" {what}", leave=False, dynamic_ncols=True, disable=None)
+    if not shown.disable:
+        _open.append(shown)
+    return shown
+
+
+def doing(what: str) -> None:
+    """Show what is being done: beside the bar of a sweep, else in a line of its own.
+
+    Parameters
+    ----------
+    what : str
+        What is being done.
+    """
+    if _open:
+        _open[-1].set_postfix_str(what)
+    else:
+        status.show(what)
+
+
+def hide() -> None:
+    """Erase what is shown before a line is printed. Bars come back with their next step."""
+    for shown in reversed(_open):
+        shown.clear()
+    status.clear()
+
+
+def close_all() -> None:
+    """Remove all bars and the line of the status, before something else is printed."""
+    while _open:
+        _open[-1].close()
+    status.clear()
 
 
 @lru_cache(maxsize=1)
@@ -76,6 +125,9 @@ def progress(what: str, total: int | None, every: float = 30.0) -> Iterator[Call
                 shown.initial = done  # a checkpoint may have been restored: the rate is that of this process
             shown.update(done - last)
             last = done
+            if total is not None and done >= total:
+                shown.close()
+                doing("computing bounds and exact values")
             if shown.disable and time.monotonic() - logged > every:
                 logged = time.monotonic()
                 log.info("%s %d of %s", what, done, total or "any number")
@@ -103,5 +155,9 @@ def sampling_of(config: Config, execution: Execution, what: str, total: int) -> 
     Sampling
         How the task draws its runs.
     """
+    if config.engine.name == "exact" and config.own is None:
+        doing("computing exact laws")
+        yield Sampling(config.seed, config.max_steps, execution)
+        return
     with progress(what, total) as advance:
         yield Sampling(config.seed, config.max_steps, replace(execution, progress=advance))

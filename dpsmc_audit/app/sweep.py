@@ -19,7 +19,7 @@ from dpsmc_audit.app.cautions import unread_keys
 from dpsmc_audit.app.config import as_typed, known_keys, read
 from dpsmc_audit.app.folders import about_to_make, leave_nothing
 from dpsmc_audit.app.keys import key_of, paths
-from dpsmc_audit.app.progress import bar
+from dpsmc_audit.app.progress import bar, close_all, hide
 from dpsmc_audit.app.reference import cases_of, unread
 from dpsmc_audit.errors import require
 from dpsmc_audit.report import columns, tables
@@ -95,7 +95,23 @@ class SweepTable(Callback):
         folder = Path(config.hydra.sweep.dir).absolute()
         about_to_make(folder)
         self._sweep = begin(folder, config.get("study"), given, points)
-        self._bar = bar("points", points)
+        self._points, self._begun = points, 0
+        self._bar = bar("points", points, "computing")
+
+    def on_job_start(self, config: DictConfig, **kwargs: Any) -> None:
+        """Name the point that is about to run in this process.
+
+        Parameters
+        ----------
+        config : DictConfig
+            The configuration of the point.
+        **kwargs
+            Not used.
+        """
+        if self._bar is not None:
+            self._begun += 1
+            name = f"{config.hydra.job.override_dirname}"
+            self._bar.set_description(f"point {self._begun} of {self._points}: {name}"[:60])
 
     def on_job_end(self, config: DictConfig, job_return: Any, **kwargs: Any) -> None:
         """Count a point that ran in this process.
@@ -123,7 +139,7 @@ class SweepTable(Callback):
         **kwargs
             Not used.
         """
-        self._bar.close()
+        close_all()
         if not tabulate(self._sweep):
             leave_nothing()
             raise SystemExit(1)
@@ -164,6 +180,7 @@ def _warn_of_unread(config: DictConfig) -> None:
 
 def _warn_of(notes: Iterable[str]) -> None:
     """Print warnings before there is a folder with a log."""
+    hide()
     for note in notes:
         print(f"warning: {note}", file=sys.stderr)
 
@@ -187,6 +204,7 @@ def tabulate(sweep: Sweep, drawn: bool = True) -> bool:
     kept, failed = ([point for point in ended if point.state == state] for state in ("kept", "failed"))
     whole = [point.result for point in ended if point.state != "failed" and fingerprint_in(point.folder) is not None]
     rows = [tables.flatten(read_json(path)) for path in whole]
+    close_all()
     lacking = sweep.points - len(rows) - len(failed)
     if rows:
         _write(sweep.folder, sweep.study, rows, drawn)
