@@ -23,6 +23,7 @@ from dpsmc_audit.app.progress import bar, close_all, hide
 from dpsmc_audit.app.reference import cases_of, unread
 from dpsmc_audit.errors import require
 from dpsmc_audit.report import columns, tables
+from dpsmc_audit.report.latex import as_latex
 from dpsmc_audit.report.page_sweep import write_sweep_report
 from dpsmc_audit.runs.files import KEPT, near, read_json, write_text
 from dpsmc_audit.runs.processes import guard
@@ -226,7 +227,7 @@ def tabulate(sweep: Sweep, drawn: bool = True) -> bool:
 def _write(folder: Path, study: str | None, rows: Rows, drawn: bool) -> None:
     """Write the table in four formats and, except for Table 1, draw a figure."""
     write_text(folder / "table.md", tables.as_markdown(rows))
-    write_text(folder / "table.tex", tables.as_latex(rows))
+    write_text(folder / "table.tex", as_latex(rows, study))
     if rows[0].get("sampler") is not None:
         write_text(folder / "table.csv", tables.as_csv(rows, tables.SAMPLER_COLUMNS))
         return

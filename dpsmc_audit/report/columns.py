@@ -236,8 +236,8 @@ OBSERVERS = (
     Column("error", r"$\max P(\mathrm{wrong})$", _larger_error),
     Column("verdict", "Verdict", lambda row: f"{(row.get('exact') or row)['verdict']}"),
     _number("total variation", r"$d_{TV}$", "total_variation", ".3g"),
-    _delta("privacy delta at eps", r"$\delta(\varepsilon)$", "privacy_delta_at_epsilon"),
-    _delta("privacy delta at 2 eps", r"$\delta(2\varepsilon)$", "privacy_delta_at_2_epsilon"),
+    _delta("privacy delta at eps", r"$\delta_{\mathrm{DP}}(\varepsilon)$", "privacy_delta_at_epsilon"),
+    _delta("privacy delta at 2 eps", r"$\delta_{\mathrm{DP}}(2\varepsilon)$", "privacy_delta_at_2_epsilon"),
     Column("ln ratio, best event", r"$\ln$ ratio", _best_ratio),
 )
 """Mechanisms and observers side by side: what each costs and what it hides."""

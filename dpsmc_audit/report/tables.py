@@ -1,4 +1,4 @@
-"""Rows of results as a table: for the terminal, as CSV, Markdown and LaTeX."""
+"""Rows of results as a table: for the terminal, as CSV and Markdown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpsmc_audit.report.columns import Column, Row, columns_for
 if TYPE_CHECKING:
     from dpsmc_audit.tasks.other_observers import Curve
 
-__all__ = ["as_csv", "as_latex", "as_markdown", "as_text", "columns_csv", "flatten", "observers_csv"]
+__all__ = ["as_csv", "as_markdown", "as_text", "columns_csv", "flatten", "observers_csv"]
 
 MODEL_COLUMNS = ("p_phi_low", "p_phi_high", "samples_exact_low", "samples_exact_high")
 """Of runs on a model, whose p_phi is estimated."""
@@ -93,39 +93,6 @@ def as_markdown(rows: Sequence[Row]) -> str:
     body = [[cell.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ") for cell in line] for line in cells]
     lines = [[column.heading for column in columns], ["---:"] * len(columns), *body]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
-
-
-def as_latex(rows: Sequence[Row]) -> str:
-    """Write rows as a table in LaTeX.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        The rows.
-
-    Returns
-    -------
-    str
-        A ``tabular`` environment.
-    """
-    columns, cells = _cells(rows)
-    body = [[_latex(cell) for cell in line] for line in cells]
-    lines = [r"\begin{tabular}{" + "r" * len(columns) + "}", " & ".join(c.latex for c in columns) + r" \\", r"\hline"]
-    return "\n".join([*lines, *(" & ".join(line) + r" \\" for line in body), r"\end{tabular}"]) + "\n"
-
-
-LATEX = {
-    "\\": r"\textbackslash{}",
-    **{plain: rf"\{plain}" for plain in "_%&#{}$"},
-    **{plain: rf"\{plain}{{}}" for plain in "~^"},
-    "±": r"$\pm$",
-    "\n": " ",
-}
-"""What letters of a cell are in LaTeX."""
-
-
-def _latex(cell: str) -> str:
-    return "".join(LATEX.get(letter, letter) for letter in cell).replace(" us", r" $\mu$s")
 
 
 def as_csv(rows: Sequence[Row], names: Sequence[str]) -> str:

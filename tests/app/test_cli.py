@@ -22,6 +22,7 @@ from dpsmc_audit.app.config import read, register
 from dpsmc_audit.app.progress import bar, progress
 from dpsmc_audit.report.figures import sweep_figure
 from tests.support.command import Run, runner, without_figures
+from tests.support.latex import check_latex
 
 TOP = Path(__file__).parents[2]
 
@@ -97,7 +98,7 @@ def test_table_1(run: Run, tmp_path: Path) -> None:
     assert [row["paper_samples"] for row in rows] == [f"{n}.0" for n in (1350, 610, 1030, 330, 1120, 450, 1020, 280)]
     assert out.count("*") == 3  # two rows that disagree, and the line that explains the mark
     assert (tmp_path / "t" / "table.md").read_text().count("\n") == 10
-    assert r"\begin{tabular}" in (tmp_path / "t" / "table.tex").read_text()
+    check_latex((tmp_path / "t" / "table.tex").read_text(), rows=8, stars=2)
     assert "seconds_per_run" in (tmp_path / "t" / "timing.csv").read_text().splitlines()[0]
 
 
@@ -402,6 +403,7 @@ def test_every_sweep_audits(drawing: Run, tmp_path: Path, sweep: str) -> None:
     wanted = {"alpha", "delta", "epsilon", "p", "p_phi", "entry", "verdict", "epsilon_lower", "privacy_delta_lower"}
     assert wanted | {"bins_outside", "support_gap_mass"} <= set(rows[0])
     assert len(rows) >= 2
+    check_latex((tmp_path / "s" / "table.tex").read_text(), rows=len(rows))
     assert "verdict" in out
     assert (tmp_path / "s" / "table.png").exists()
 

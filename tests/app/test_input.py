@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +15,7 @@ import pytest
 from dpsmc_audit.app.keys import check_options
 from dpsmc_audit.errors import ParameterError
 from dpsmc_audit.observers.informed import sequences
-from dpsmc_audit.report import tables
+from dpsmc_audit.report import latex, tables
 from dpsmc_audit.runs import execution
 from dpsmc_audit.verify import noise
 from tests.app.test_fuzz import no_longer_than
@@ -184,21 +184,14 @@ def test_opendp_that_does_not_load_is_not_blamed_on_the_model(
     assert result_in(tmp_path)["noise"]["sampler"].startswith("exact sampler in whole numbers")
 
 
-ODD_CELL = "a|b_c\\d%e&f#g{h}$~^\ni"
+ODD_CELL = "a|b_c\\d%e&f#g{h}$~^\ni<j>"
 
 
-@pytest.mark.parametrize(
-    ("write", "cell"),
-    [
-        (tables.as_markdown, "a\\|b_c\\\\d%e&f#g{h}$~^ i"),
-        (tables.as_latex, r"a|b\_c\textbackslash{}d\%e\&f\#g\{h\}\$\~{}\^{} i"),
-    ],
-)
-def test_tables_escape_what_has_a_meaning(
-    monkeypatch: pytest.MonkeyPatch, write: Callable[..., str], cell: str
-) -> None:
-    columns = [SimpleNamespace(heading="model", latex="model")]
-    monkeypatch.setattr(tables, "_cells", lambda rows: (columns, [[ODD_CELL]]))
-    text = write([{}])
-    assert cell in text
-    assert len(text.splitlines()) == (3 if write is tables.as_markdown else 5)
+def test_tables_escape_what_has_a_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = [SimpleNamespace(heading="model", latex="model", show=lambda row: ODD_CELL)]
+    for module in (tables, latex):
+        monkeypatch.setattr(module, "columns_for", lambda rows: columns)
+    markdown, table = tables.as_markdown([{}]), latex.as_latex([{}])
+    assert "a\\|b_c\\\\d%e&f#g{h}$~^ i<j>" in markdown
+    assert len(markdown.splitlines()) == 3
+    assert r"a\textbar{}b\_c\textbackslash{}d\%e\&f\#g\{h\}\$\~{}\^{} i$<$j$>$ \\" in table.splitlines()

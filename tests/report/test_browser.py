@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -176,3 +178,46 @@ def test_without_scripts_all_values_are_there(browser: Browser, pages: dict[str,
         assert "with x = 1" in titles[0].get_attribute("textContent")
     finally:
         browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+A4 = 297 - 2 * 12
+"""Millimetres between the margins of a sweep's page, which is printed in landscape."""
+
+
+@pytest.mark.parametrize("columns", [4, 13, 40])
+def test_a_sweep_is_printed_on_a4_without_cut_columns(browser: Browser, tmp_path: Path, columns: int) -> None:
+    """Every cell lies within the page, and only where there are many columns are words broken."""
+    page = tmp_path / "report.html"
+    points = reports.estimates(tmp_path, ["x < 1", "x < 2"])
+    page.write_text(sweep_page(tmp_path, "sweep", points, [], []), encoding="utf-8")
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    shape = {"width": int(A4 / 25.4 * 96), "height": 700, "deviceScaleFactor": 1, "mobile": False}
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", shape)
+    try:
+        browser.driver.get(page.as_uri())
+        browser.run(WIDER, columns)
+        right, width = browser.run(
+            "const cells = [...document.querySelectorAll('.sortable th, .sortable td')];"
+            "return [Math.max(...cells.map(c => c.getBoundingClientRect().right)), document.body.clientWidth];"
+        )
+        assert right <= width + 1
+        printed = browser.driver.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})
+        pages = re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", base64.b64decode(printed["data"]))
+        assert {tuple(round(float(side)) for side in each) for each in pages} == {(842, 595)}
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+WIDER = """
+const table = document.querySelector(".sortable");
+for (const row of table.rows) {
+  while (row.cells.length > 2) row.deleteCell(-1);
+  for (let k = row.cells.length; k < arguments[0]; k++) {
+    const cell = row.appendChild(document.createElement(row.rowIndex ? "td" : "th"));
+    cell.textContent = row.rowIndex ? "0.000123" : "privacy delta at 2 eps";
+    if (row.rowIndex) cell.className = "num";
+  }
+}
+table.classList.toggle("many", arguments[0] > 14);
+"""
+"""Makes a table with so many columns, as the template would."""
