@@ -21,8 +21,8 @@ SENTENCE = (
     "scalar loop in C; binomial jumps make {jumps_vs_c_scalar} times as many, {jumps_vs_c_jumps} of what the "
     "same jumps make in C. One pass per pair answers 10^4 draws of L {records_vs_brute} times faster than "
     "running the test for each, and {records_vs_popcount} times faster than runs that skip words of 64 samples "
-    "by counting. The exact law takes {exact_law_vs_monte_carlo} times less than sampling a tail of 1 % of it "
-    "to 0.1 %."
+    "by counting. Computing the exact law is {exact_law_vs_monte_carlo} times faster than sampling its 1 % tail "
+    "to a relative error of 0.1 %."
 )
 
 HEAD = """# How fast, against what, and how it grows

@@ -14,7 +14,8 @@ __all__ = ["start"]
 def start() -> None:
     """Run the command line. During the imports Ctrl-C ends the process at once: there is nothing to keep."""
     prepare()
-    show("starting")
+    if {"-sc", "--shell-completion"}.isdisjoint(sys.argv):  # it asks while the user types
+        show("starting")
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from dpsmc_audit.app.cli import main

@@ -16,7 +16,7 @@ from hydra.core.global_hydra import GlobalHydra
 from dpsmc_audit import __version__
 from dpsmc_audit.app.config import Config, known_keys, read, register
 from dpsmc_audit.app.dispatch import TASKS
-from dpsmc_audit.app.help import EXAMPLES
+from dpsmc_audit.app.help import EXAMPLES, _Chosen, _meaning, _range
 from dpsmc_audit.app.reference import REFERENCE, Key
 from dpsmc_audit.errors import ParameterError
 from dpsmc_audit.models.keys import MODELS
@@ -93,6 +93,17 @@ def test_help_on_a_task_lists_what_it_reads(run: Run) -> None:
 def test_help_on_a_task_that_does_not_exist_is_refused(run: Run) -> None:
     code, out, err = run("--help", "task=fly")
     assert (code, out, len(err.splitlines())) == (2, "", 1)
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"), [("notion=ma", "notion=marginal"), ("mechanism=tr", "mechanism=truncated"), ("claimed", "claimed_delta=")]
+)
+def test_keys_and_values_are_completed(
+    run: Run, monkeypatch: pytest.MonkeyPatch, typed: str, completed: str
+) -> None:
+    monkeypatch.setenv("COMP_LINE", f"dpsmc-audit {typed}")
+    code, out, err = run("-sc", "query=bash")
+    assert (code, out.split(), err) == (0, [completed], "")
 
 
 def test_the_version_is_ours(run: Run) -> None:
@@ -205,3 +216,30 @@ def test_a_sweep_names_them_once(run: Run) -> None:
 def test_an_estimate_speaks_of_the_threshold_only_if_one_was_given(run: Run) -> None:
     assert run("task=estimate", "p_phi=0.735", "runs=50")[2] == ""
     assert "Assumption 1 does not hold" in run("task=estimate", "p_phi=0.735", "runs=50", "p=0.73")[2]
+
+
+def test_the_page_of_keys_is_made_from_the_same_table() -> None:
+    """Write it anew with ``python -m tests.app.test_help``."""
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == with_keys(page)
+
+
+PAGE = TOP / "docs" / "command-line.md"
+
+
+def with_keys(page: str) -> str:
+    """The page with the table of all keys."""
+    GlobalHydra.instance().clear()
+    register()
+    chosen = _Chosen.of([], str(TOP / "conf"))
+    lines = ["| key | default | range, unit | meaning |", "|---|---|---|---|"]
+    for key in REFERENCE:
+        default = "null" if key.name.startswith("model.") else chosen.default(key)
+        cells = (f"`{key.name}`", f"`{default}`", _range(key), _meaning(key).replace("|", "\\|"))
+        lines.append(f"| {' | '.join(cells)} |")
+    start, rest = page.split("## Keys\n\n")
+    return f"{start}## Keys\n\n" + "\n".join(lines) + "\n\nMore on some of them: " + rest.split("\nMore on some of them: ")[1]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_keys(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

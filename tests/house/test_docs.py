@@ -34,7 +34,7 @@ SETUP = {
     "python3 -m venv .venv",
     ". .venv/bin/activate",
     "pip install .",
-    "mkdir tour && cd tour",
+    "mkdir -p tour && cd tour",
 }
 """Tried by hand in an empty environment; CI sets itself up by the README's commands."""
 

@@ -69,10 +69,15 @@ def test_setup_commands_are_marked_and_self_contained() -> None:
         assert command.endswith(end)
 
 
-def test_the_verdict_shown_is_the_verdict_made(run: Run) -> None:
-    _, out, _ = run("engine=exact")
-    (shown,) = re.findall(r"```text\n(verdict.*?)```", README, flags=re.S)
-    assert same_text(shown) in same_text(out)
+def test_verdicts_shown_are_the_verdicts_made(run: Run, tmp_path: Path) -> None:
+    """Each block of output stands below its command."""
+    write_files(tmp_path)
+    shown = re.findall(r"```sh\n(python -m dpsmc_audit [^\n]*)\n```\n\n```text\n(verdict.*?)```", README, flags=re.S)
+    assert len(shown) == README.count("```text\nverdict") == 2
+    for line, text in shown:
+        (command,) = commands(line)
+        _, out, _ = run(*shlex.split(command))
+        assert same_text(text) in same_text(out)
 
 
 def test_the_table_shown_is_the_table_made(run: Run) -> None:

@@ -142,7 +142,7 @@ def test_the_log_ratio_of_one_released_time_is_called_one(page: Path) -> None:
     """Its numbers are those of the exact law."""
     text = " ".join(page.read_text(encoding="utf-8").split())
     pattern = (
-        r"tau <= (\d+), probability 0\.01\) whose log ratio is (\d+) times the claimed epsilon"
+        r"tau <= (\d+) \(probability 0\.01\)[^:]*?log ratio is (\d+) times the claimed epsilon"
         r" \(the ratio itself is ([\d.]+), where e\^epsilon is ([\d.]+)\)"
     )
     ((until, times, ratio, allowed),) = re.findall(pattern, text)

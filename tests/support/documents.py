@@ -45,7 +45,7 @@ def write_files(folder: Path) -> None:
     """What commands read: the modules that the recipes show, and data of the kind that they describe."""
     shown = [block.text for path in page_paths() for block in blocks(path) if block.language == "python"]
     for name, start in (("mine", "def noisy"), ("mymodel", "def drive"), ("guess", "class Distance")):
-        (block,) = [text for text in shown if start in text]
+        (block,) = {text for text in shown if start in text}  # the README and the recipes may show the same
         (folder / f"{name}.py").write_text(block)
     bits = np.random.default_rng(1).random(3000) < 0.85
     (folder / "outcomes.csv").write_text("".join(f"{bit:d}\n" for bit in bits))
