@@ -160,8 +160,8 @@ def audit_of(config: Config, execution: Execution) -> Audited:
     error, needed = found.numerical_error, found.leakage.profile.at(found.claim.epsilon)
     if getattr(found, "leakage_from", None) == "exact" and error > max(needed, 1e-6):
         notes.append(
-            f"the exact law is only known to ±{error:.2g} here, more than the delta of {needed:.2g} in its profile:"
-            " go by the sampled verdict, not by the profile"
+            f"the exact law is only known to ±{error:.2g} here, more than the privacy delta of {needed:.2g} in its"
+            " profile: use the sampled verdict, not the profile"
         )
     return Audited(found, price, notes=(*notes, *levels_exceeded(config, price.worst)))
 
@@ -251,7 +251,7 @@ def kept_before(error: SamplerError, config: Config, folder: Path) -> SamplerErr
 
     if error.partial is None or os.path.lexists(folder / PARTIAL):  # a file of the user
         return error
-    note = "the sampler failed: these bounds hold if what made it fail has nothing to do with its outcomes"
+    note = "the sampler failed; these bounds hold only if the failure does not depend on its outcomes"
     kept = {"parameters": config.parameters(), "error": f"{error}", "note": note, **error.partial.as_dict()}
     write_json(folder / PARTIAL, kept)
     write_text(folder / "histogram.csv", columns_csv(error.partial.histogram))

@@ -63,7 +63,7 @@ def outside_assumption(config: Config, p_phi: float | None) -> list[str]:
         return []
     return [
         f"Assumption 1 does not hold: |p_phi - p| = {abs(p_phi - config.p):.6g} <= delta = {test.delta:g};"
-        " no error level is promised here"
+        " the test promises no error level here"
     ]
 
 
@@ -106,8 +106,8 @@ def unfinished(config: Config, count: int) -> list[str]:
     if not count:
         return []
     return [
-        f"{count} runs drew max_steps={config.max_steps} samples undecided;"
-        " means count them with those samples, the exact values know no cap"
+        f"{count} runs drew max_steps={config.max_steps} samples without a decision; means count them with these"
+        " samples, exact values have no such limit (a larger max_steps lets the runs end)"
     ]
 
 

@@ -177,9 +177,12 @@ class Config(Schema):
             require(not given, "formula has no meaning with model=bernoulli: its samples are bits")
             return
         require(self.p_phi is None, f"p_phi has no meaning with model={model}: it is the model's to give")
-        ask = "task=estimate tells its p_phi, then give model=bernoulli p_phi=..."
+        ask = "estimate it with task=estimate, then give model=bernoulli p_phi=..."
         require(task != "audit", f"task=audit needs a known p_phi, got model={model}: {ask}")
-        require(task != "simulate" or self.engine.name != "exact", f"engine=exact needs a known p_phi, got {model}")
+        require(
+            task != "simulate" or self.engine.name != "exact",
+            f"engine=exact needs a known p_phi, got model={model}: leave engine=exact out",
+        )
         require(task != "simulate" or model != "recorded", "task=simulate needs new samples for each run, not recorded")
         ordered = task == "verify" or self.model.order in (None, ORDERS[0])
         require(ordered, f"model.order={self.model.order} is for task=verify: task={task} counts every recorded sample")
@@ -406,7 +409,9 @@ def read(composed: DictConfig, given: Sequence[str] = ()) -> Config:
     require(not once or "runs" not in keys, "runs has no meaning with model=recorded: all of its samples count")
     if task == "verify":
         seeded = "seed" in keys or config.seed != Config.seed
-        leak = "task=verify draws fresh entropy; a seed would give its samples and noise away (insecure=true allows it)"
+        leak = (
+            "task=verify draws fresh random numbers; a seed would reveal samples and noise (insecure=true allows one)"
+        )
         require(config.insecure or not seeded, leak)
         require(seeded or not config.insecure, "insecure=true is for a run with a seed, and none was given")
     require(config.sampler is None or config.samples is None, "sampler and samples are different sources: give one")

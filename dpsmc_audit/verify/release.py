@@ -22,7 +22,9 @@ from dpsmc_audit.verify.statement import expected_cost, privacy_statement
 __all__ = ["Samples", "announcement", "sentences", "verify"]
 
 Record = Callable[[float, float], Spent]
-INSECURE = "none: all that is random here was drawn from a seed (insecure=true); whoever knows it can repeat this run"
+INSECURE = (
+    "none: all that is random here was drawn from a seed (insecure=true); anyone who knows the seed can repeat this run"
+)
 
 
 @dataclass(frozen=True)
@@ -222,7 +224,9 @@ def sentences(release: dict[str, Any], p: float, relation: str) -> list[str]:
     lines = [f"is p_phi {RELATIONS[relation]} {p:g}? {answer} after tau = {release['tau']} samples", *_leaks(privacy)]
     if "samples" in privacy:
         lines.append(f"samples: {privacy['samples']}")
-    lines.append(f"protection from who knows every other sample: {privacy['informed_observer'].partition(':')[0]}")
+    lines.append(
+        f"protection against an observer who knows every other sample: {privacy['informed_observer'].partition(':')[0]}"
+    )
     lines.append(f"composition: {privacy['composition']}")
     if release["insecure"]:
         lines.append(f"protection: {privacy['protection']}")

@@ -38,12 +38,12 @@ EXAMINED = (
     "the first sample changed; tau and decision for many samples of data that are all equal otherwise"
 )
 COMPOSITION = (
-    "another run on the same data is another release and adds to the loss; these numbers are those of one release "
-    "(proven bounds of several add up; ledger=PATH counts them)"
+    "another run on the same data is another release and adds to the loss of privacy; these numbers are for one "
+    "release (proven bounds of several add up; ledger=PATH counts them)"
 )
 INFORMED = (
     "none: to an observer who knows every other sample no law of L hides the last one on every sequence; "
-    "on the worst sequence one result tells the sample (see experiments/counterexample.py)"
+    "on the worst sequence one result reveals the sample (see experiments/counterexample.py)"
 )
 
 

@@ -96,11 +96,10 @@ def test_help_on_a_task_that_does_not_exist_is_refused(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "completed"), [("notion=ma", "notion=marginal"), ("mechanism=tr", "mechanism=truncated"), ("claimed", "claimed_delta=")]
+    ("typed", "completed"),
+    [("notion=ma", "notion=marginal"), ("mechanism=tr", "mechanism=truncated"), ("claimed", "claimed_delta=")],
 )
-def test_keys_and_values_are_completed(
-    run: Run, monkeypatch: pytest.MonkeyPatch, typed: str, completed: str
-) -> None:
+def test_keys_and_values_are_completed(run: Run, monkeypatch: pytest.MonkeyPatch, typed: str, completed: str) -> None:
     monkeypatch.setenv("COMP_LINE", f"dpsmc-audit {typed}")
     code, out, err = run("-sc", "query=bash")
     assert (code, out.split(), err) == (0, [completed], "")
@@ -238,7 +237,8 @@ def with_keys(page: str) -> str:
         cells = (f"`{key.name}`", f"`{default}`", _range(key), _meaning(key).replace("|", "\\|"))
         lines.append(f"| {' | '.join(cells)} |")
     start, rest = page.split("## Keys\n\n")
-    return f"{start}## Keys\n\n" + "\n".join(lines) + "\n\nMore on some of them: " + rest.split("\nMore on some of them: ")[1]
+    more = "\nMore on some of them: "
+    return "\n".join([f"{start}## Keys\n", *lines, f"{more}{rest.split(more)[1]}"])
 
 
 if __name__ == "__main__":

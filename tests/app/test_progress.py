@@ -54,8 +54,9 @@ def on_terminal(
     environment = os.environ | {"PYTHONPATH": str(TOP), "TERM": "xterm", "NO_COLOR": "1"}
     command = [sys.executable, "-m", "dpsmc_audit", *words]
     begun, first, stopped, written = time.monotonic(), 0.0, False, b""
-    streams = {"stdin": slave, "stdout": slave, "stderr": slave}
-    process = subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True, **streams)
+    process = subprocess.Popen(
+        command, cwd=folder, env=environment, start_new_session=True, stdin=slave, stdout=slave, stderr=slave
+    )
     os.close(slave)
     while True:
         if select.select([master], [], [], 0.2)[0]:

@@ -35,6 +35,7 @@ SETUP = {
     ". .venv/bin/activate",
     "pip install .",
     "mkdir -p tour && cd tour",
+    "mkdir -p mine && cd mine",
 }
 """Tried by hand in an empty environment; CI sets itself up by the README's commands."""
 
@@ -110,7 +111,7 @@ def test_blocks_run_and_print_what_is_shown(
 
 def _sentences(shown: str) -> list[str]:
     """What is shown, apart where one verdict or row ends and another begins."""
-    starts = re.sub(r"\n(?=violated|consistent|Witness|\s*[\w.]+  |\d+\.\d+ )", "\n\0", shown)
+    starts = re.sub(r"\n(?=violated|consistent|Witness|\s*[\w.]+(?: [\w.]+)?  |\d+\.\d+ )", "\n\0", shown)
     return [same_text(piece) for piece in starts.split("\0") if piece.strip()]
 
 
