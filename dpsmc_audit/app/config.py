@@ -410,7 +410,7 @@ def read(composed: DictConfig, given: Sequence[str] = ()) -> Config:
     if task == "verify":
         seeded = "seed" in keys or config.seed != Config.seed
         leak = (
-            "task=verify draws fresh random numbers; a seed would reveal samples and noise (insecure=true allows one)"
+            "task=verify draws fresh random numbers; a seed would reveal samples and noise (insecure=true allows it)"
         )
         require(config.insecure or not seeded, leak)
         require(seeded or not config.insecure, "insecure=true is for a run with a seed, and none was given")
