@@ -155,7 +155,8 @@ class Weight:
         jumps = np.empty(0) if prefix is None else prefix.jumps
         marks = [even, corners, jumps]
         if (rate := runs.rate()) is None:  # cells of equal probability as well
-            marks.append(bound + np.asarray(runs.mechanism.quantile(np.linspace(0.0, 1.0, _CELLS)[1:-1])))
+            likely = np.asarray(runs.mechanism.quantile(np.linspace(0.0, 1.0, 2 + _CELLS // moves.size)[1:-1]))
+            marks.append((bound + likely[:, None] - moves).ravel())
         places = np.unique(np.concatenate(marks))
         edges = places[(places >= 0.0) & (places <= top)]
         if edges[-1] < top:
