@@ -161,7 +161,7 @@ def _cells(test: Sprt, p_phi: float, excess: float, last: int) -> float:
     return steps * (span / test.step_sum + 2.0)
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _rows(ones, up, down, above, below, weights, gaps, out):  # type: ignore[no-untyped-def]
     """Follow the walks of each row; cell i has i + base ones. Add the exits to `out`, return what may be wrong."""
     unseen = 0.0
