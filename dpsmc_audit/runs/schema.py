@@ -13,29 +13,6 @@ has `task_target` and `notion_target` where a task or an observer from outside t
 
 from __future__ import annotations
 
-from typing import Any
-
-__all__ = ["SCHEMA", "schema_of"]
+__all__ = ["SCHEMA"]
 
 SCHEMA = 2
-
-
-def schema_of(result: dict[str, Any]) -> int:
-    """Return the version of a result that was read from a file.
-
-    Parameters
-    ----------
-    result : dict
-        The content of ``result.json``.
-
-    Returns
-    -------
-    int
-        Its version; 1 for results from before there were versions.
-
-    Examples
-    --------
-    >>> schema_of({"schema": 2}), schema_of({})
-    (2, 1)
-    """
-    return int(result.get("schema", 1))
