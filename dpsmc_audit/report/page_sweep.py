@@ -103,10 +103,10 @@ def sweep_page(
 
 def _swept(rows: Sequence[Row]) -> list[str]:
     """Parameters with several values, the one with most values first."""
-    names = dict.fromkeys((*PARAMETERS, "entry", "sampler", "method", *varying(rows)))
+    names = dict.fromkeys((*PARAMETERS, "entry", "sampler", *varying(rows)))
     many = {name: len({str(row.get(name)) for row in rows}) for name in names if any(name in row for row in rows)}
     if several(rows, "observer"):
-        many = {name: n for name, n in many.items() if name not in ("runs", "bin_width", "method")}  # of the observer
+        many = {name: n for name, n in many.items() if name not in ("runs", "bin_width")}  # of the observer
     if rows[0]["task"] == "estimate":
         many.pop("p_phi", None)
     return sorted((name for name, n in many.items() if n > 1), key=lambda name: -many[name]) or ["seed"]
