@@ -167,7 +167,7 @@ def _write(folder: Path, study: str | None, rows: Rows, drawn: bool) -> None:
     """Write the table in four formats and, except for Table 1, draw a figure."""
     write_text(folder / "table.md", tables.as_markdown(rows))
     write_text(folder / "table.tex", tables.as_latex(rows))
-    if rows[0].get("sampler") is not None:
+    if rows[0].get("observer") == "black_box":
         write_text(folder / "table.csv", tables.as_csv(rows, tables.SAMPLER_COLUMNS))
         return
     task, others, published = rows[0]["task"], columns.varying(rows), study == "table1"
