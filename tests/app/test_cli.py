@@ -701,6 +701,14 @@ def test_a_sweep_over_samplers_makes_one_table(run: Run, mine: str, tmp_path: Pa
     assert [row["verdict"] for row in rows] == ["violated", "violated", "consistent", "consistent"]
 
 
+def test_a_sweep_over_claims_shows_them(run: Run, mine: str, tmp_path: Path) -> None:
+    code, out, _ = run("-m", f"sampler={mine}:noisy", "mu=0.5,9", "runs=2000", "hydra.sweep.dir=all")
+    assert code == 0
+    header, _, *lines = out.splitlines()
+    assert "mu" in header.split()
+    assert [line.split()[2] for line in lines[:2]] == ["0.5", "9.0"]
+
+
 def test_a_sweep_over_runs_one_has_makes_one_table(run: Run, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     for name, shift in (("ones.csv", 1.0), ("zeros.csv", 0.0)):
