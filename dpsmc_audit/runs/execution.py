@@ -292,11 +292,11 @@ def accumulate(
             checkpoint.save(stage, done, sums)
 
 
-def _greeted(address: str) -> None:
+def _greeted(address: str, seconds: float = 10.0) -> None:
     """Wait until the scheduler says something, as it does to every new connection: dask itself would wait for ever."""
     found = urlsplit(address)
     if found.scheme == "tcp" and found.hostname is not None and found.port is not None:
-        with socket.create_connection((found.hostname, found.port), timeout=10.0) as connection:
+        with socket.create_connection((found.hostname, found.port), timeout=seconds) as connection:
             if not connection.recv(1):
                 raise OSError("it closes the connection")
 
