@@ -24,23 +24,9 @@ FloatArray = NDArray[np.float64]
 _CELLS = 1 << 15
 """Pieces, without those at corners and jumps."""
 
-_UNIMODAL = frozenset(
-    [
-        *(
-            "cauchy",
-            "chi2",
-            "expon",
-            "fisk",
-            "gamma",
-            "genpareto",
-            "gumbel_l",
-            "gumbel_r",
-            "halfcauchy",
-            "halflogistic",
-        ),
-        *("halfnorm", "invgamma", "invgauss", "laplace", "logistic", "lognorm", "lomax", "maxwell", "norm", "pareto"),
-        *("powerlaw", "rayleigh", "t", "triang", "uniform", "weibull_min"),
-    ]
+_UNIMODAL = (
+    "cauchy chi2 expon fisk gamma genpareto gumbel_l gumbel_r halfcauchy halflogistic halfnorm invgamma invgauss "
+    "laplace logistic lognorm lomax maxwell norm pareto powerlaw rayleigh t triang uniform weibull_min"
 )
 """Families of scipy.stats whose densities rise to one mode and fall from there."""
 
@@ -89,7 +75,7 @@ class Range:
     @property
     def unimodal(self) -> bool:
         """Whether the density of L is known to rise to one mode and to fall from there."""
-        return isinstance(self.mechanism, Law) and self.mechanism.distribution in _UNIMODAL
+        return isinstance(self.mechanism, Law) and self.mechanism.distribution in _UNIMODAL.split()
 
     def corners(self) -> FloatArray:
         """List where the density of L is not smooth, as far as that is known."""

@@ -37,7 +37,7 @@ def test_entries_that_lead_across_after_the_first_passage() -> None:
     assert exact.alt.sum() == pytest.approx(float(plain.alt.sum()), abs=exact.scatter + plain.slack)
     assert exact.survival()[154] == pytest.approx(0.010321, abs=exact.error + 5e-7)
     assert compared(exact, plain).worst <= 1
-    assert exact.method == "strata"
+    assert exact.method == "passage, strata"
     assert exact.error < 1e-3
 
 

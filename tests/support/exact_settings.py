@@ -1,8 +1,8 @@
 """Random settings over all that the exact engine may be asked, and a plain second programme in a compiled loop.
 
-The second programme follows all walks for each L of a list, as `tests.support.plain_law` does: a run whose L lies between
-two neighbours of the list gets the outcome of the lower one, and the probability of those that might differ is its
-`slack`. Where that would take too long, runs are drawn, and the slack is that of DKW's inequality.
+The second programme follows all walks for each L of a list, as `tests.support.plain_law` does: a run whose L lies
+between two neighbours of the list gets the outcome of the lower one, and the probability of those that might differ is
+its `slack`. Where that would take too long, runs are drawn, and the slack is that of DKW's inequality.
 """
 
 from __future__ import annotations
