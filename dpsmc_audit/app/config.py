@@ -409,9 +409,7 @@ def read(composed: DictConfig, given: Sequence[str] = ()) -> Config:
     require(not once or "runs" not in keys, "runs has no meaning with model=recorded: all of its samples count")
     if task == "verify":
         seeded = "seed" in keys or config.seed != Config.seed
-        leak = (
-            "task=verify draws fresh random numbers; a seed would reveal samples and noise (insecure=true allows it)"
-        )
+        leak = "task=verify draws fresh random numbers; a seed would reveal samples and noise (insecure=true allows it)"
         require(config.insecure or not seeded, leak)
         require(seeded or not config.insecure, "insecure=true is for a run with a seed, and none was given")
     require(config.sampler is None or config.samples is None, "sampler and samples are different sources: give one")

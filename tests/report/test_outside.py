@@ -102,7 +102,7 @@ def test_an_observer_from_outside_has_a_page_a_table_and_figures(run: Run, tmp_p
         "My own words about <b>." if kind == "Early" else "what this observer sees can shift the odds on sample 1"
     )
     assert sentence in " ".join(out.split())
-    assert sentence in page.words
+    assert sentence[1:] in page.words  # it begins with a capital there
     assert sentence in result["sentence"]
     assert result["observer"] == ("early <b>" if kind == "Early" else "silent")
     assert {"Marginal (one result)", "Privacy profile"} <= set(page.text)
