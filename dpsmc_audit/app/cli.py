@@ -20,13 +20,14 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from dpsmc_audit.app.cautions import two_deltas
+from dpsmc_audit.app.cautions import two_deltas, unread_keys
 from dpsmc_audit.app.config import Config, as_typed, known_keys, read, register
 from dpsmc_audit.app.folders import leave_nothing
 from dpsmc_audit.app.interrupts import exit_code, ignore, interrupted
 from dpsmc_audit.app.keys import UnknownKeyError, check_options, key_of, overrides_in, own_configuration
 from dpsmc_audit.app.messages import one_line, unknown_to_hydra
 from dpsmc_audit.app.progress import close_all, doing, hide
+from dpsmc_audit.app.reference import unread
 from dpsmc_audit.app.status import clear
 from dpsmc_audit.app.sweep import Stopped
 from dpsmc_audit.app.typed import as_hydra_reads
@@ -104,7 +105,7 @@ def _hydra_main(composed: DictConfig) -> None:
     except Exception as error:
         if interrupted():
             raise KeyboardInterrupt from None
-        if not isinstance(error, ParameterError):  # its line says all
+        if type(error) not in (ParameterError, UnknownKeyError):  # of these the line says all; a sampler's has more
             log.exception("this run failed")
         if job.sweep is None or isinstance(error, UnknownKeyError):
             _stop(error)
@@ -170,6 +171,7 @@ def _compute(job: _Job, config: Config, key: str) -> None:
         with backend.connected() as execution:
             done = run(config, folder, replace(execution, checkpoint=checkpoint), alone=alone)
         if released:
+            job.warn(_unread(config))
             _release(config, done, folder)
             return
         result, notes, found, files = done.as_dict(), done.notes, done.result, list[str]()
@@ -186,6 +188,7 @@ def _compute(job: _Job, config: Config, key: str) -> None:
         checkpoint.clear()
     if alone:
         close_all()
+        job.warn(_unread(config))
     job.warn(notes)
     if alone:
         if isinstance(found, Audited):
@@ -216,6 +219,11 @@ def _release(config: Config, done: Done, folder: Path) -> None:
     print(f"{words}\nrelease in {folder / RESULT}")
     if release["decision"] == "undecided":
         sys.exit(3)
+
+
+def _unread(config: Config) -> list[str]:
+    """Name the keys that changed nothing. A sweep does it before its points."""
+    return unread_keys(unread(config.given, [config.cases]), config.chosen)
 
 
 def _kept(checkpoint: Checkpoint | None) -> str:

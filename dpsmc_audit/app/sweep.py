@@ -72,8 +72,7 @@ class SweepTable(Callback):
         given, composed = as_typed(config.hydra.overrides.task), config.copy()
         with read_write(composed), open_dict(composed):
             del composed["hydra"]
-        checked = read(composed, given)
-        _warn_of(unread_keys(unread(checked.given, [checked.cases]), checked.chosen))
+        read(composed, given)
         about_to_make(Path(config.hydra.run.dir))
 
     @_or_stop()

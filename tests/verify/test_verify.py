@@ -748,7 +748,7 @@ def test_a_seed_is_refused_unless_the_release_says_so(run: Run, tmp_path: Path) 
         result = result_in(tmp_path / f"{k}")
         assert result["insecure"] is True
         assert "seed" in result["privacy"]["protection"]
-        assert "whoever knows it can repeat this run" in out
+        assert "can repeat this run" in out
         assert "71234567" not in everything(tmp_path / f"{k}", out)
         taus.append(result["tau"])
     assert taus[0] == taus[1]
