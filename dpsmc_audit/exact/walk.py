@@ -84,7 +84,7 @@ class Steps:
         Steps
             The conjugate walk.
         """
-        return Steps(self.p_up * math.exp(-exponent * self.up), self.up, self.down)
+        return Steps(min(self.p_up * math.exp(-exponent * self.up), 1.0), self.up, self.down)
 
     @property
     def drift(self) -> float:
@@ -128,6 +128,8 @@ class Turned:
         Its exponent, not negative.
     over : bool
         Whether the walk was turned upside down.
+    other : Steps
+        The walk upside down under ``exp(-h Lambda)``. It does not drift down either.
     """
 
     walk: Steps
@@ -135,6 +137,7 @@ class Turned:
     far: float
     h: float
     over: bool
+    other: Steps
 
     @property
     def span(self) -> float:
@@ -158,18 +161,26 @@ def turned_up(test: Sprt, p_phi: float) -> Turned:
         The walk.
     """
     walk, h = Steps.of(test, p_phi), abs(test.exponent(p_phi))
+    other = walk.conjugate(test.exponent(p_phi))
+    edges = test.p - test.delta, test.p + test.delta
+    if p_phi in edges:  # each is the other one under exp(-Lambda), which is a likelihood ratio
+        other, h = Steps.of(test, edges[p_phi == edges[0]]), 1.0
     if walk.drift < 0.0:
-        return Turned(walk.mirrored(), test.b_low, test.b_up, h, True)
-    return Turned(walk, test.b_up, test.b_low, h, False)
+        return Turned(walk.mirrored(), test.b_low, test.b_up, h, True, other)
+    return Turned(walk, test.b_up, test.b_low, h, False, other.mirrored())
 
 
 _FLAT = 1e-4
 """Below this h times a distance, functions of that product are used as power series."""
 
 
-def _slack(turned: Turned, span: FloatArray) -> float:
-    """Bound the relative rounding error of Wald's identities. That of h is a unit of rounding over h times a step."""
-    return 1e-9 + 4e-16 * float(np.max(span)) / max(turned.walk.up, turned.walk.down)
+def _slack(turned: Turned, span: FloatArray) -> FloatArray:
+    """Bound the relative rounding error of Wald's identities. That of h is a unit of rounding over h times a step.
+
+    It matters as far as ``exp(-h x)`` does.
+    """
+    reach = np.minimum(span, 40.0 / turned.h) if turned.h > 0.0 else span
+    return 1e-9 + 4e-16 * reach / max(turned.walk.up, turned.walk.down)
 
 
 def walds_ruin(turned: Turned, near: FloatArray, far: FloatArray) -> Ends:
