@@ -14,7 +14,6 @@ with L, and r falls with b and grows with a.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -24,18 +23,18 @@ from numpy.typing import NDArray
 from dpsmc_audit.exact.enclosure import Enclosure, meet
 from dpsmc_audit.exact.fixed import BUDGET, cells_needed, walk_until_exit
 from dpsmc_audit.exact.ladder import AWAY, Ladder
-from dpsmc_audit.exact.walk import Steps, Turned, turned_up, walds_mean, walds_ruin
+from dpsmc_audit.exact.walk import SLACK, Steps, Turned, turned_up, walds_mean, walds_ruin
 from dpsmc_audit.mechanisms import Atoms
 from dpsmc_audit.numerics.sums import tilted
 from dpsmc_audit.setting import Setting
 
-__all__ = ["averaged", "law_between"]
+__all__ = ["PARTS", "averaged"]
 
 FloatArray = NDArray[np.float64]
 Ends = tuple[FloatArray, FloatArray]
 
 _CELLS = 3e8
-"""Cells that both ladders may cost, and all laws for fixed bounds: about a second each."""
+"""Cells that each ladder may cost, and all laws for fixed bounds: about a second each."""
 
 _CLOSE = 1e-4
 """Laws for fixed bounds are not asked if an interval is this narrow, relative to its middle."""
@@ -43,180 +42,115 @@ _CLOSE = 1e-4
 PARTS = 1 << 16
 """Intervals of L."""
 
-_LAWS = 512
-"""Laws for fixed bounds. They are chosen in eight rounds."""
-
-_SLACK = 1e-9
-"""More than the relative rounding error of exp(-h x)."""
-
 
 @lru_cache(maxsize=8)
-def _ladder(walk: Steps, h: float, known: float) -> Ladder:
-    return Ladder.of(walk, h, known)
-
-
-@dataclass(frozen=True, eq=False)
-class Between:
-    """A walk between two bounds.
-
-    Parameters
-    ----------
-    turned : Turned
-        The walk.
-    ladders : tuple of Ladder, or None
-        That of the walk, and that of the walk upside down under ``exp(-h Lambda)``. None if they are not affordable.
-    """
-
-    turned: Turned
-    ladders: tuple[Ladder, Ladder] | None
-
-    @classmethod
-    def of(cls, turned: Turned, high: float) -> Between:
-        """Compute the ladders of a walk, for L up to about `high` or as far as they are affordable.
-
-        Parameters
-        ----------
-        turned : Turned
-            The walk.
-        high : float
-            The largest L of interest.
-
-        Returns
-        -------
-        Between
-            The walk between its bounds.
-        """
-        h, walks = turned.h, (turned.walk, turned.other)
-        for reach in (math.ldexp(1.0, math.frexp(high)[1]), 0.0) if 0.0 < h < math.inf else ():
-            known = turned.span + max(AWAY / h, reach)
-            if sum(Ladder.cost(walk, h, known) for walk in walks) <= _CELLS:
-                return cls(turned, (_ladder(walks[0], h, known), _ladder(walks[1], h, known)))
-        return cls(turned, None)
-
-    @property
-    def method(self) -> str:
-        """How its numbers are computed."""
-        return "wald" if self.ladders is None else "ladder"
-
-    def rare(self, low: FloatArray, high: FloatArray) -> Ends:
-        """Bound P(the far bound is met first) for L between these ends.
-
-        Parameters
-        ----------
-        low, high : array
-            The ends.
-
-        Returns
-        -------
-        tuple of array
-            The lower and the upper bounds.
-        """
-        turned, h = self.turned, self.turned.h
-        a, b = (turned.near + low, turned.near + high), (turned.far + low, turned.far + high)
-        least, most = walds_ruin(turned, a[0], b[1])[0], walds_ruin(turned, a[1], b[0])[1]
-        if self.ladders is not None:
-            up, down = self.ladders
-            f, g = up.factor(a[0] + b[0]), down.factor(a[0] + b[0])
-            down_b, up_a = (down.ever(b[1])[0], down.ever(b[0])[1]), (up.ever(a[1])[0], up.ever(a[0])[1])
-
-            def known(i: int, g: FloatArray) -> FloatArray:
-                """r at least or at most; it is monotone in g."""
-                slack = 1.0 - _SLACK if i else 1.0 + _SLACK
-                less = g * np.exp(-h * b[i]) * up_a[1 - i] * slack
-                room = 1.0 - f[i] * g * np.exp(-h * (a[1 - i] + b[1 - i])) / slack
-                return (down_b[i] - less) / np.maximum(room, _SLACK)
-
-            least = np.maximum(least, np.minimum(known(0, g[0]), known(0, g[1])))
-            most = np.minimum(most, np.maximum(known(1, g[0]), known(1, g[1])))
-        return least, most
-
-    def mean(self, low: FloatArray, high: FloatArray) -> Ends:
-        """Bound the mean time for L between these ends.
-
-        Parameters
-        ----------
-        low, high : array
-            The ends.
-
-        Returns
-        -------
-        tuple of array
-            The lower and the upper bounds.
-        """
-        turned = self.turned
-        if math.isinf(turned.h):  # a straight line
-            return (turned.near + low) / turned.walk.up, (turned.near + high) / turned.walk.up + 1.0
-        a, b = (turned.near + low, turned.near + high), (turned.far + low, turned.far + high)
-        least, most = walds_mean(turned, a[0], b[0])[0], walds_mean(turned, a[1], b[1])[1]
-        if self.ladders is not None:
-            up, walk = self.ladders[0], turned.walk
-            over, (seldom, often) = up.over(a[0] + b[0]), self.rare(low, high)
-            longest = (a[1] + b[1] + walk.down + over[1]) / walk.drift * (1.0 + _SLACK)
-            shortest = (a[0] + b[0] + over[0]) / walk.drift * (1.0 - _SLACK)
-            least = np.maximum(least, up.mean(a[0])[0] - often * longest)
-            most = np.minimum(most, up.mean(a[1])[1] - seldom * shortest)
-        return np.maximum(least, 1.0), most
-
-
-def law_between(turned: Turned, near: float, far: float, *, rare: bool) -> Enclosure:
-    """Compute P(the far bound is met first), or the mean time, by the law for two bounds.
-
-    For the probability the walk is followed under ``exp(-h Lambda)``, where it usually meets the far bound.
-
-    Parameters
-    ----------
-    turned : Turned
-        The walk.
-    near, far : float
-        Distances of the bounds from 0.
-    rare : bool
-        Whether the probability is wanted.
-
-    Returns
-    -------
-    Enclosure
-        The number.
-    """
-    walk, h = turned.walk, turned.h
-    if not rare:
-        law = walk_until_exit(walk, near, far)
-        return Enclosure.around(law.mean, law.mean_error, "fixed bounds")
-    law = walk_until_exit(walk.conjugate(h), near, far)
-    value = float(tilted(law.alt, -h, far + law.over_alt))
-    error = value * (_SLACK + law.probability_error) + law.probability_error * math.exp(-h * far)
-    return Enclosure.around(value, error, "fixed bounds")
+def _ladder(walk: Steps, h: float, reach: float) -> Ladder:
+    return Ladder.of(walk, h, reach, _CELLS)
 
 
 @lru_cache(maxsize=1 << 14)
-def _law(turned: Turned, near: float, far: float, rare: bool) -> tuple[float, float]:
-    found = law_between(turned, near, far, rare=rare)
-    return found.low, found.high
+def _law(turned: Turned, near: float, far: float, rare: bool) -> Enclosure:
+    """Enclose P(the far bound is met first), or the mean time, by the law for two bounds.
+
+    For the probability the walk is followed under ``exp(-h Lambda)``, where it usually meets the far bound.
+    """
+    walk, h = turned.walk, turned.h
+    law = walk_until_exit(walk.conjugate(h) if rare else walk, near, far)
+    if not rare:
+        return Enclosure.around(law.mean, law.mean_error, "fixed bounds")
+    value = float(tilted(law.alt, -h, far + law.over_alt))
+    error = value * (SLACK + law.probability_error) + law.probability_error * math.exp(-h * far)
+    return Enclosure.around(value, error, "fixed bounds")
 
 
-def _by_laws(turned: Turned, points: FloatArray, low: FloatArray, high: FloatArray, *, rare: bool) -> Ends:
-    """Bound a number for L in intervals by laws for the L of some points. The bounds are 0 and infinity elsewhere."""
-    near, far = (turned.near + points).tolist(), (turned.far + points).tolist()
-    least, most = [0.0], []
-    for i in range(points.size - 1):
-        least.append(_law(turned, near[i], far[i + 1] if rare else far[i], rare)[0])
-        most.append(_law(turned, near[i + 1], far[i] if rare else far[i + 1], rare)[1])
-    place = np.searchsorted(points, low, side="right")
-    ends = np.append(points, -math.inf)  # beyond the last point nothing is known
-    place = np.where((place > 0) & (high <= ends[place]), place, 0)
-    return np.array(least)[place], np.array([math.inf, *most])[place]
+@dataclass(frozen=True, eq=False)
+class _Between:
+    """A walk between two bounds, and what is asked of it: P(the far bound is met first), or the mean time."""
+
+    turned: Turned
+    rare: bool
+    up: Ladder | None
+    down: Ladder | None
+
+    @classmethod
+    def of(cls, setting: Setting, rare: bool) -> _Between:
+        """Compute the ladders of the walk. The mean also asks for that of large L, if it is affordable."""
+        turned = turned_up(setting.test, setting.p_phi)
+        h = turned.h
+        if not 0.0 < h < math.inf:
+            return cls(turned, rare, None, None)
+        known, high = turned.span + AWAY / h, 0.0 if rare else float(setting.mechanism.quantile(1.0 - 1e-9))
+        up = _ladder(turned.walk, h, max(known, turned.span + math.ldexp(1.0, math.frexp(max(high, 1e-9))[1])))
+        if up.known == 0.0:
+            up = _ladder(turned.walk, h, known)
+        return cls(turned, rare, up, _ladder(turned.other, h, known))
+
+    @property
+    def method(self) -> str:
+        """How bounds are computed."""
+        return "wald" if self.up is None or self.up.known == 0.0 else "ladder"
+
+    def bounds(self, low: FloatArray, high: FloatArray, points: FloatArray) -> Ends:
+        """Bound the number for L between these ends, also by laws for the L of some points."""
+        near, far = (self.turned.near + low, self.turned.near + high), (self.turned.far + low, self.turned.far + high)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            least, most = self._rare(near, far) if self.rare else self._mean(near, far)
+        at_least, at_most = self._by_laws(low, high, points)
+        return np.fmax(least, at_least), np.fmin(most, at_most)
+
+    def _rare(self, a: Ends, b: Ends) -> Ends:
+        """Bound r for intervals of both distances."""
+        turned, h = self.turned, self.turned.h
+        least, most = walds_ruin(turned, a[0], b[1])[0], walds_ruin(turned, a[1], b[0])[1]
+        if self.up is None or self.down is None:
+            return least, most
+        f, g = (ladder.later(a[0] + b[0])[1] for ladder in (self.up, self.down))
+        back, reached = (self.down.ever(b[1])[0], self.down.ever(b[0])[1]), (self.up.ever(a[1])[0], self.up.ever(a[0])[1])
+
+        def known(i: int, g: FloatArray) -> FloatArray:
+            """r at least or at most; it is monotone in g."""
+            slack = 1.0 - SLACK if i else 1.0 + SLACK
+            room = 1.0 - f[i] * g * np.exp(-h * (a[1 - i] + b[1 - i])) / slack
+            return (back[i] - g * np.exp(-h * b[i]) * reached[1 - i] * slack) / np.maximum(room, SLACK)
+
+        least = np.maximum(least, np.minimum(known(0, g[0]), known(0, g[1])))
+        return least, np.minimum(most, np.maximum(known(1, g[0]), known(1, g[1])))
+
+    def _mean(self, a: Ends, b: Ends) -> Ends:
+        """Bound the mean time for intervals of both distances."""
+        turned, walk = self.turned, self.turned.walk
+        if math.isinf(turned.h):  # a straight line
+            return a[0] / walk.up, a[1] / walk.up + 1.0
+        least, most = walds_mean(turned, a[0], b[0])[0], walds_mean(turned, a[1], b[1])[1]
+        if self.up is not None:
+            over, (seldom, often) = self.up.later(a[0] + b[0])[0], self._rare(a, b)
+            further = (a[0] + b[0] + over[0]) * (1.0 - SLACK), (a[1] + b[1] + over[1] + walk.down) * (1.0 + SLACK)
+            least = np.fmax(least, self.up.mean(a[0])[0] - often * further[1] / walk.drift)
+            most = np.fmin(most, self.up.mean(a[1])[1] - seldom * further[0] / walk.drift)
+        return np.maximum(least, 1.0), most
+
+    def _by_laws(self, low: FloatArray, high: FloatArray, points: FloatArray) -> Ends:
+        """Bound the number by laws at both ends of each interval of points: 0 and infinity elsewhere."""
+        near, far = (self.turned.near + points).tolist(), (self.turned.far + points).tolist()
+        least, most = [0.0], [math.inf]
+        for i in range(points.size - 1):
+            ends = ((near[i], far[i + self.rare]), (near[i + 1], far[i + 1 - self.rare]))
+            least.append(_law(self.turned, *ends[0], self.rare).low)
+            most.append(_law(self.turned, *ends[1], self.rare).high)
+        place = np.searchsorted(points, low, side="right")
+        place = np.where((place > 0) & (high <= np.append(points, -math.inf)[place]), place, 0)
+        return np.array(least)[place], np.array(most)[place]
+
+    def cells(self, excess: float) -> float:
+        """Estimate how many cells the law for an L visits. For laws that are cheap it is what calling them costs."""
+        room = self.turned.walk.up + self.turned.walk.down
+        more = room + min(excess, room / SLACK)
+        return (1.0 + self.rare) * (cells_needed(self.turned.walk, self.turned.near + more, self.turned.far + more) + 1e5)
 
 
 @dataclass(frozen=True, eq=False)
 class _Parts:
-    """Intervals of L above those where a coin decides.
-
-    Parameters
-    ----------
-    setting : Setting
-        The test, its noise and the system.
-    edges : array
-        Their ends, increasing.
-    """
+    """Intervals of L above those where a coin decides, between increasing edges; one more holds all larger L."""
 
     setting: Setting
     edges: FloatArray
@@ -236,17 +170,17 @@ class _Parts:
         above[0] = float(self.setting.mechanism.survival(self.setting.test.no_room))
         return np.append(np.maximum(-np.diff(above), 0.0), above[-1])
 
+    def bounds(self, between: _Between, points: FloatArray) -> Ends:
+        """Bound the number in each interval."""
+        least, most = between.bounds(self.edges, np.append(self.edges[1:], self.edges[-1]), points)
+        return least, np.append(most[:-1], 1.0 if between.rare else math.inf)
+
     def average(self, bounds: Ends) -> tuple[float, float]:
-        """Average bounds over the intervals. Those of the last one hold for all larger L."""
+        """Average bounds over the intervals."""
         masses = self.masses
         low, high = (float(np.sum(masses[masses > 0.0] * end[masses > 0.0])) for end in bounds)
         rounding = 1e-15 * float(bounds[1][0])  # masses are differences of a function that is rounded
         return low * (1.0 - 1e-12) - rounding, high * (1.0 + 1e-12) + rounding
-
-    def shares(self, bounds: Ends, count: int) -> FloatArray:
-        """Return the L that cut all of them into so many parts of equal error."""
-        total = np.cumsum(np.append(0.0, self.loss(bounds)))
-        return np.interp(np.arange(1, count) / count * total[-1], total, self.edges) if total[-1] > 0.0 else np.empty(0)
 
     def loss(self, bounds: Ends) -> FloatArray:
         """Return by how much each interval but the last widens the average."""
@@ -257,23 +191,11 @@ class _Parts:
         """Cut intervals at further L."""
         return _Parts(self.setting, np.unique(np.append(self.edges, points)))
 
-
-def _of_atoms(setting: Setting, atoms: Atoms, *, rare: bool) -> Enclosure:
-    """Average over values of L. If there are several, they are listed up to a probability of 1e-12."""
-    test, turned = setting.test, turned_up(setting.test, setting.p_phi)
-    found = []
-    for x, _ in atoms:
-        if x <= test.no_room:
-            found.append(Enclosure.around(0.5 if rare else 1.0, 0.0, "coin"))
-        elif cells_needed(turned.walk, turned.near + x, turned.far + x) <= BUDGET:
-            found.append(law_between(turned, turned.near + x, turned.far + x, rare=rare))
-        else:
-            between = Between.of(turned, 0.0)
-            least, most = (between.rare if rare else between.mean)(np.array([x]), np.array([x]))
-            found.append(Enclosure(float(least[0]), float(most[0]), between.method))
-    low, high = (math.fsum(share * getattr(part, end) for (_, share), part in zip(atoms, found)) for end in ("low", "high"))
-    rest = 1e-12 * max(high, 1.0) * (len(found) > 1)
-    return Enclosure(low - rest, high + rest, found[int(np.argmax([share for _, share in atoms]))].method)
+    def evenly(self, bounds: Ends, count: int) -> _Parts:
+        """Cut them into so many parts of equal error."""
+        total = np.cumsum(np.append(0.0, self.loss(bounds)))
+        points = np.interp(np.arange(1, count) / count * total[-1], total, self.edges)
+        return self.cut(points) if total[-1] > 0.0 else self
 
 
 def averaged(setting: Setting, *, rare: bool, parts: int = PARTS) -> Enclosure:
@@ -293,59 +215,51 @@ def averaged(setting: Setting, *, rare: bool, parts: int = PARTS) -> Enclosure:
     Enclosure
         The average. The upper end of a mean is infinite if nothing better is known.
     """
-    test, mechanism = setting.test, setting.mechanism
+    mechanism, toss = setting.mechanism, 0.5 if rare else 1.0
     if mechanism.atoms is not None:
-        return _of_atoms(setting, mechanism.atoms, rare=rare)
-    turned, limit = turned_up(test, setting.p_phi), 1.0 if rare else math.inf
-    between = Between.of(turned, 0.0 if rare else max(float(mechanism.quantile(1.0 - 1e-9)), 0.0))
-    coin = (0.5 if rare else 1.0) * (1.0 - float(mechanism.survival(test.no_room)))
-
-    def bounds(cuts: _Parts, points: FloatArray) -> Ends:
-        low = cuts.edges
-        high = np.append(low[1:], low[-1])
-        with np.errstate(over="ignore", invalid="ignore"):
-            least, most = (between.rare if rare else between.mean)(low, high)
-            by_law = _by_laws(turned, points, low, high, rare=rare)
-            least, most = np.fmax(least, by_law[0]), np.fmin(most, by_law[1])
-        return least, np.append(most[:-1], limit)
-
-    def enclosed(cuts: _Parts, found: Ends, method: str) -> Enclosure:
-        least, most = cuts.average(found)
-        return Enclosure(least + coin, most + coin, method)
-
-    points, cuts = np.empty(0), _Parts.of(setting)
-    begin, found = cuts, bounds(cuts, points)
+        return _of_atoms(setting, mechanism.atoms, rare)
+    between, points, cuts = _Between.of(setting, rare), np.empty(0), _Parts.of(setting)
+    begin, coin = cuts, toss * (1.0 - float(mechanism.survival(setting.test.no_room)))
     for count in (parts >> 4, parts >> 2, parts):
-        cuts = cuts.cut(cuts.shares(found, count))
-        found = bounds(cuts, points)
-    by_all = enclosed(cuts, found, between.method)
-    if by_all.error <= _CLOSE * by_all.value:
-        return by_all
-    points = _laws_at(begin, begin.cut(cuts.edges[::16]), bounds, (turned, rare))
-    cuts = cuts.cut(points)
-    return meet([by_all, enclosed(cuts, bounds(cuts, points), "fixed bounds")])
+        cuts = cuts.evenly(cuts.bounds(between, points), count)
+    found = [Enclosure(*(end + coin for end in cuts.average(cuts.bounds(between, points))), between.method)]
+    if found[0].error > _CLOSE * found[0].value and between.turned.h < math.inf:
+        points = _laws_at(between, begin, begin.cut(cuts.edges[::16]))
+        cuts = cuts.cut(points)
+        ends = cuts.average(cuts.bounds(between, points))
+        found.append(Enclosure(*(end + coin for end in ends), "fixed bounds"))
+    return meet(found)
 
 
-def _laws_at(begin: _Parts, rough: _Parts, bounds: Callable[[_Parts, FloatArray], Ends], which: tuple[Turned, bool]) -> FloatArray:
-    """Choose L for which laws for fixed bounds are computed: the intervals with the largest errors are halved."""
-    turned, rare = which
-    affordable = [_cells(turned, x) <= _CELLS / 8.0 for x in begin.edges.tolist()]
-    loss = np.cumsum(rough.loss(bounds(rough, np.empty(0))))
-    last = np.searchsorted(begin.edges, np.interp(0.999 * loss[-1], loss, rough.edges[1:]))
-    top = min(int(last), [*affordable, False].index(False) - 1)
-    points, wide, spent = begin.edges[[0, top]] if top > 0 else np.empty(0), np.ones(1, np.bool_), 0.0
-    while 1 < points.size < _LAWS and spent < _CELLS and wide.any():
+def _laws_at(between: _Between, begin: _Parts, rough: _Parts) -> FloatArray:
+    """Choose L for which laws for fixed bounds are computed: intervals with larger errors than others are halved."""
+    affordable = [between.cells(x) <= _CELLS / 8.0 for x in begin.edges.tolist()]
+    top, spent, wide = [*affordable, False].index(False) - 1, 0.0, np.ones(1, np.bool_)
+    points = begin.edges[[0, top]] if top > 0 else np.empty(0)
+    while points.size and spent < _CELLS and wide.any():
         rough = rough.cut(points)
         place = np.searchsorted(points, rough.edges[:-1], side="right") - 1
-        shares = np.bincount(place, rough.loss(bounds(rough, points)), points.size)[:-1]
+        shares = np.bincount(place, rough.loss(rough.bounds(between, points)), points.size)[:-1]
         wide = shares > 0.7 * shares.mean()
         middle = 0.5 * (points[:-1] + points[1:])[wide]
-        spent += (4.0 if rare else 1.0) * sum(_cells(turned, x) + 1e5 for x in middle.tolist())
+        spent += sum(between.cells(x) for x in middle.tolist())
         points = np.unique(np.append(points, middle))
     return points
 
 
-def _cells(turned: Turned, excess: float) -> float:
-    room = turned.walk.up + turned.walk.down
-    more = room + min(excess, room / _SLACK)
-    return cells_needed(turned.walk, turned.near + more, turned.far + more)
+def _of_atoms(setting: Setting, atoms: Atoms, rare: bool) -> Enclosure:
+    """Average over values of L. If there are several, they are listed up to a probability of 1e-12."""
+    test, turned, found = setting.test, turned_up(setting.test, setting.p_phi), []
+    for x, _ in atoms:
+        near, far, one = turned.near + x, turned.far + x, np.array([x])
+        if x <= test.no_room:
+            found.append(Enclosure.around(0.5 if rare else 1.0, 0.0, "coin"))
+        elif cells_needed(turned.walk, near, far) <= BUDGET:
+            found.append(_law(turned, near, far, rare))
+        else:
+            between = _Between.of(setting, rare)
+            ends = between.bounds(one, one, np.empty(0))
+            found.append(Enclosure(float(ends[0][0]), float(ends[1][0]), between.method))
+    low, high = (math.fsum(share * getattr(part, end) for (_, share), part in zip(atoms, found)) for end in ("low", "high"))
+    rest = 1e-12 * max(high, 1.0) * (len(found) > 1)
+    return Enclosure(low - rest, high + rest, found[int(np.argmax([share for _, share in atoms]))].method)

@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.exact.walk import Steps
+from dpsmc_audit.exact.walk import SLACK, Steps
 from dpsmc_audit.numerics.jit import kernel
 
 __all__ = ["AWAY", "Ladder"]
@@ -35,17 +35,11 @@ AWAY = 13.0
 
 _BINS = 1 << 18
 
-_STEEP = 300.0
-"""exp(300) does not overflow."""
-
 _ALIVE, _FLOOR = 1e-12, 1e-18
 """What is left of all cells, and smaller cells at the edge of the window, are dropped, and counted."""
 
-_UNIT = 2.0**-53
+_UNIT = float(np.finfo(np.float64).epsneg)
 """The relative error of one operation."""
-
-_SLACK = 1e-9
-"""More than the relative error of exp(-h x), as h is rounded."""
 
 
 @kernel
@@ -132,7 +126,7 @@ class Ladder:
     steps: int
 
     @classmethod
-    def of(cls, walk: Steps, h: float, known: float) -> Ladder:
+    def of(cls, walk: Steps, h: float, reach: float, most: float = math.inf) -> Ladder:
         """Compute the ladder of a walk.
 
         Parameters
@@ -141,61 +135,25 @@ class Ladder:
             A walk that drifts up.
         h : float
             Its exponent, positive.
-        known : float
+        reach : float
             The largest T of interest.
+        most : float
+            Cells that may be visited. If they would be more, only the size of a step is known.
 
         Returns
         -------
         Ladder
             The ladder.
         """
-        top, visits, empty = cls.height(walk, h, known), np.zeros((_BINS + 1, 2)), np.empty(0)
+        step = walk.up + walk.down
+        known = max(reach, 2.0 * step)
+        top = known + 2.0 * AWAY / h
+        steps, visits, empty = top / max(walk.drift, 1e-300), np.zeros((_BINS + 1, 2)), np.empty(0)
+        if steps * (min(22.0 * math.sqrt(steps * walk.p_up * (1.0 - walk.p_up)), top / step) + 2.0) > most:
+            return cls(walk, h, 0.0, top, visits[:1], 1.0, 0.0, 0)
         arguments = (walk.p_up, walk.up, walk.down, h, top, _BINS / top, np.zeros(_BINS + 1, np.bool_), visits)
-        escaped, lost, steps, _ = _visit(*arguments, empty, empty)
-        return cls(walk, h, top - 2.0 * AWAY / h, top, visits, escaped, lost, steps)
-
-    @staticmethod
-    def height(walk: Steps, h: float, known: float) -> float:
-        """Compute up to where visits are counted. Two steps at least are known.
-
-        Parameters
-        ----------
-        walk : Steps
-            A walk that drifts up.
-        h : float
-            Its exponent, positive.
-        known : float
-            The largest T of interest.
-
-        Returns
-        -------
-        float
-            The height.
-        """
-        return max(known, 2.0 * (walk.up + walk.down)) + 2.0 * AWAY / h
-
-    @classmethod
-    def cost(cls, walk: Steps, h: float, known: float) -> float:
-        """Estimate how many cells the programme visits.
-
-        Parameters
-        ----------
-        walk : Steps
-            A walk that drifts up.
-        h : float
-            Its exponent, positive.
-        known : float
-            The largest T of interest.
-
-        Returns
-        -------
-        float
-            The number of cells.
-        """
-        top = cls.height(walk, h, known)
-        steps = top / walk.drift
-        width = min(22.0 * math.sqrt(steps * walk.p_up * (1.0 - walk.p_up)), top / (walk.up + walk.down))
-        return steps * (width + 2.0)
+        escaped, lost, taken, _ = _visit(*arguments, empty, empty)
+        return cls(walk, h, known, top, visits, escaped, lost, taken)
 
     @cached_property
     def _climbed(self) -> FloatArray:
@@ -249,6 +207,11 @@ class Ladder:
         relative = self._rounding + 4.0 * _UNIT * (walk.up + walk.down) / walk.drift + unseen / self.escaped
         return np.asarray(relative * np.abs(times) + 2.0 * unseen * (self.top + walk.up) / walk.drift / self.escaped)
 
+    @property
+    def _drift(self) -> tuple[float, float]:
+        off = 4.0 * _UNIT * (self.walk.up + self.walk.down)
+        return max(self.walk.drift - off, 1e-300), self.walk.drift + off
+
     def mean(self, height: FloatArray) -> Ends:
         """Enclose the mean time to reach some T.
 
@@ -262,17 +225,11 @@ class Ladder:
         tuple of array
             The lower and the upper ends.
         """
-        (before, after), (least, most) = self._places(height), self.over(height)
-        low, high = self._climbed[before], self._climbed[after]
-        error = self.error(high, np.minimum(height, self.known))
-        inside, drift = height < self.known, self._drift
-        low = np.where(inside, np.maximum(low - error, height / drift[1]), (height + least) / drift[1])
-        return low, np.where(inside, high + error, (height + most) / drift[0])
-
-    @property
-    def _drift(self) -> tuple[float, float]:
-        off = 4.0 * _UNIT * (self.walk.up + self.walk.down)
-        return self.walk.drift - off, self.walk.drift + off
+        (before, after), over, drift = self._places(height), self.later(height)[0], self._drift
+        low, high = (height + over[0]) / drift[1], (height + over[1]) / drift[0]
+        error, inside = self.error(self._climbed[after], np.minimum(height, self.known)), height < self.known
+        low = np.where(inside, np.maximum(self._climbed[before] - error, low), low)
+        return low, np.where(inside, np.minimum(self._climbed[after] + error, high), high)
 
     def ever(self, height: FloatArray) -> Ends:
         """Enclose P~(ever reach T).
@@ -287,11 +244,11 @@ class Ladder:
         tuple of array
             The lower and the upper ends.
         """
-        bound, (least, most) = np.exp(-self.h * height), self.factor(height)
+        bound, factor, inside = np.exp(-self.h * height), self.later(height)[1], height < self.known
         low, high = self._ever(*self._places(height), np.minimum(height, self.known))
-        inside = height < self.known
-        low, high = np.where(inside, low, least * bound), np.where(inside, np.minimum(high, bound), most * bound)
-        return low * (1.0 - _SLACK), high * (1.0 + _SLACK) + 1e-300
+        low = np.where(inside, np.maximum(low, factor[0] * bound), factor[0] * bound)
+        high = np.where(inside, np.minimum(high, factor[1] * bound), factor[1] * bound)
+        return low * (1.0 - SLACK), high * (1.0 + SLACK) + 1e-300
 
     def _ever(self, before: NDArray[np.int64], after: NDArray[np.int64], height: FloatArray) -> Ends:
         """Enclose P~(ever reach T) by the sums over visits.
@@ -299,12 +256,12 @@ class Ladder:
         A walk that was dropped, or has passed `top`, weighs what remains of ``exp(-h x)`` on its way down to 0 under
         P~: no more than the mean time of that.
         """
-        walk, slack = self.walk, 2.0 * self._rounding + _SLACK
+        walk, slack = self.walk, 2.0 * self._rounding + SLACK
         way = (self.top + 2.0 * (walk.up + walk.down)) / -walk.conjugate(self.h).drift
         gone, whole = math.exp(-self.h * self.top) * way, float(self._above[0])
         low = self._above[after] / (whole * (1.0 + slack) + gone + self.lost * way) * (1.0 - slack)
         unseen = gone + self.lost * way * np.exp(-self.h * height)
-        return low, (self._above[before] * (1.0 + slack) + unseen) / (whole * (1.0 - slack))
+        return low, (self._above[before] * (1.0 + slack) + unseen) / np.maximum(whole * (1.0 - slack), 1e-300)
 
     @cached_property
     def _later(self) -> tuple[Ends, Ends]:
@@ -313,10 +270,9 @@ class Ladder:
         ends, count, drift = begins + self.top / _BINS, begins.size, self._drift
         error = self.error(self._climbed[1 : count + 1], ends)
         plain = drift[0] * (self._climbed[:count] - error) - ends, drift[1] * (self._climbed[1 : count + 1] + error) - begins
-        places = np.arange(np.count_nonzero(self.h * ends < _STEEP))
-        begins, ends = begins[places], ends[places]
-        low, high = self._ever(places, places + 1, begins)
-        weighed = low * np.exp(self.h * begins), high * np.exp(self.h * ends)
+        places = np.arange(np.count_nonzero(self.h * ends < 300.0))  # exp(300) does not overflow
+        low, high = self._ever(places, places + 1, begins[places])
+        weighed = low * np.exp(self.h * begins[places]), high * np.exp(self.h * ends[places])
         return self._from_here_on(plain, 0.0, self.walk.up), self._from_here_on(weighed, math.exp(-self.h * self.walk.up), 1.0)
 
     def _from_here_on(self, ends: Ends, least: float, most: float) -> Ends:
@@ -327,8 +283,10 @@ class Ladder:
         low, high = np.maximum(ends[0], least)[::-1], np.minimum(ends[1], most)[::-1]
         return np.minimum.accumulate(low)[::-1][:last], np.maximum.accumulate(high)[::-1][:last]
 
-    def over(self, height: FloatArray) -> Ends:
-        """Enclose the mean overshoot of the walk over any level from some T on.
+    def later(self, height: FloatArray) -> tuple[Ends, Ends]:
+        """Enclose the means of the overshoot over any level from some T on: plain, and of its exponential.
+
+        The latter is ``exp(h T) P~(ever reach T)``.
 
         Parameters
         ----------
@@ -337,31 +295,13 @@ class Ladder:
 
         Returns
         -------
-        tuple of array
-            The lower and the upper ends.
+        tuple
+            The lower and the upper ends of both.
         """
-        return self._looked_up(0, height)
-
-    def factor(self, height: FloatArray) -> Ends:
-        """Enclose ``exp(h T) P~(ever reach T)`` for any level from some T on.
-
-        Parameters
-        ----------
-        height : array
-            The values of T, not negative.
-
-        Returns
-        -------
-        tuple of array
-            The lower and the upper ends.
-        """
-        low, high = self._looked_up(1, height)
-        return low * (1.0 - _SLACK), high * (1.0 + _SLACK)
-
-    def _looked_up(self, which: int, height: FloatArray) -> Ends:
-        low, high = self._later[which]
-        place = np.minimum(self._places(height)[0], low.size - 1)
-        return low[place], high[place]
+        (low, high), (least, most) = self._later
+        place = self._places(height)[0]
+        at, by = np.minimum(place, low.size - 1), np.minimum(place, least.size - 1)
+        return (low[at], high[at]), (least[by] * (1.0 - SLACK), most[by] * (1.0 + SLACK))
 
     def upcrossing(self, times: FloatArray) -> FloatArray:
         """Find, for each time, the position T after which E[time to reach T] is at least that time.
