@@ -101,13 +101,13 @@ def _mean_of_certain_walk(setting: Setting) -> Enclosure:
 
 
 @lru_cache(maxsize=512)
-def _rare(setting: Setting) -> Enclosure:
+def _rare(setting: Setting, rough: bool = False) -> Enclosure:
     """Compute P(leave against the drift). If all samples are certain, only a coin can lead there."""
     test, mechanism = setting.test, setting.mechanism
     if setting.p_phi in (0.0, 1.0):
         coin = 0.5 * (1.0 - float(mechanism.survival(test.no_room)))
         return Enclosure.around(coin, 1e-12 * coin, "certain")
-    return averaged(setting, rare=True)
+    return averaged(setting, rare=True, rough=rough)
 
 
 def exact_null_probability(setting: Setting) -> Enclosure:
@@ -126,19 +126,21 @@ def exact_null_probability(setting: Setting) -> Enclosure:
     Raises
     ------
     ParameterError
-        If p_phi is not a probability. Also if p_phi is 0 or 1, L can be negative and the law of tau is too long.
+        If p_phi is not a probability.
     """
     rare = _rare(setting)
     return rare if setting.test.exponent(setting.p_phi) < 0.0 else rare.complement()
 
 
-def exact_error(setting: Setting) -> Enclosure:
+def exact_error(setting: Setting, *, rough: bool = False) -> Enclosure:
     """Compute P(wrong decision). The truth is H_null iff p_phi > p, also inside the indifference region.
 
     Parameters
     ----------
     setting : Setting
         The test, its noise and the system.
+    rough : bool
+        Whether a wider interval is enough, which takes milliseconds.
 
     Returns
     -------
@@ -148,7 +150,7 @@ def exact_error(setting: Setting) -> Enclosure:
     Raises
     ------
     ParameterError
-        If p_phi is not a probability. Also if p_phi is 0 or 1, L can be negative and the law of tau is too long.
+        If p_phi is not a probability.
 
     Examples
     --------
@@ -157,14 +159,14 @@ def exact_error(setting: Setting) -> Enclosure:
     '0.1267'
     """
     test, p_phi = setting.test, setting.p_phi
-    rare = _rare(setting)
+    rare = _rare(setting, rough)
     drifts_to_null = test.exponent(p_phi) >= 0.0
     if drifts_to_null == test.null_is_true(p_phi):
         return rare
     return rare.complement()
 
 
-def worst_errors(test: Sprt, mechanism: Mechanism) -> WorstErrors:
+def worst_errors(test: Sprt, mechanism: Mechanism, *, rough: bool = False) -> WorstErrors:
     """Compute the largest error probability over each hypothesis.
 
     Wald's bounds promise ``alpha / (1 - alpha)``, not alpha: with coarse steps each error may exceed alpha.
@@ -175,6 +177,8 @@ def worst_errors(test: Sprt, mechanism: Mechanism) -> WorstErrors:
         The test.
     mechanism : Mechanism
         The law of the noise L.
+    rough : bool
+        Whether wider intervals are enough, which take milliseconds.
 
     Returns
     -------
@@ -188,8 +192,8 @@ def worst_errors(test: Sprt, mechanism: Mechanism) -> WorstErrors:
     '0.1267'
     """
     return WorstErrors(
-        exact_error(Setting(test, mechanism, test.p + test.delta)),
-        exact_error(Setting(test, mechanism, test.p - test.delta)),
+        exact_error(Setting(test, mechanism, test.p + test.delta), rough=rough),
+        exact_error(Setting(test, mechanism, test.p - test.delta), rough=rough),
     )
 
 

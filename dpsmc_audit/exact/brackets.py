@@ -28,7 +28,7 @@ from dpsmc_audit.mechanisms import Atoms
 from dpsmc_audit.numerics.sums import tilted
 from dpsmc_audit.setting import Setting
 
-__all__ = ["PARTS", "averaged"]
+__all__ = ["averaged"]
 
 FloatArray = NDArray[np.float64]
 Ends = tuple[FloatArray, FloatArray]
@@ -39,13 +39,13 @@ _CELLS = 3e8
 _CLOSE = 1e-4
 """Laws for fixed bounds are not asked if an interval is this narrow, relative to its middle."""
 
-PARTS = 1 << 16
+_PARTS = 1 << 16
 """Intervals of L."""
 
 
 @lru_cache(maxsize=8)
 def _ladder(walk: Steps, h: float, reach: float) -> Ladder:
-    return Ladder.of(walk, h, reach, _CELLS)
+    return Ladder.of(walk, h, reach, most=_CELLS)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -198,7 +198,7 @@ class _Parts:
         return self.cut(points) if total[-1] > 0.0 else self
 
 
-def averaged(setting: Setting, *, rare: bool, parts: int = PARTS) -> Enclosure:
+def averaged(setting: Setting, *, rare: bool, rough: bool = False) -> Enclosure:
     """Enclose an average over L: P(leave against the drift), or the mean number of samples. The coin is included.
 
     Parameters
@@ -207,8 +207,8 @@ def averaged(setting: Setting, *, rare: bool, parts: int = PARTS) -> Enclosure:
         The test, its noise and the system.
     rare : bool
         Whether the probability is wanted.
-    parts : int
-        Intervals of L.
+    rough : bool
+        Whether few intervals of L are enough, without laws for fixed bounds.
 
     Returns
     -------
@@ -220,10 +220,10 @@ def averaged(setting: Setting, *, rare: bool, parts: int = PARTS) -> Enclosure:
         return _of_atoms(setting, mechanism.atoms, rare)
     between, points, cuts = _Between.of(setting, rare), np.empty(0), _Parts.of(setting)
     begin, coin = cuts, toss * (1.0 - float(mechanism.survival(setting.test.no_room)))
-    for count in (parts >> 4, parts >> 2, parts):
+    for count in (_PARTS >> 4, _PARTS >> 2, _PARTS)[: 1 if rough else None]:
         cuts = cuts.evenly(cuts.bounds(between, points), count)
     found = [Enclosure(*(end + coin for end in cuts.average(cuts.bounds(between, points))), between.method)]
-    if found[0].error > _CLOSE * found[0].value and between.turned.h < math.inf:
+    if not rough and found[0].error > _CLOSE * found[0].value and between.turned.h < math.inf:
         points = _laws_at(between, begin, begin.cut(cuts.edges[::16]))
         cuts = cuts.cut(points)
         ends = cuts.average(cuts.bounds(between, points))

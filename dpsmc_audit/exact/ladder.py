@@ -35,15 +35,15 @@ AWAY = 13.0
 
 _BINS = 1 << 18
 
-_ALIVE, _FLOOR = 1e-12, 1e-18
-"""What is left of all cells, and smaller cells at the edge of the window, are dropped, and counted."""
+_ALIVE = 1e-12
+"""Less than this probability is dropped, and counted; so are cells a millionth of it at the edge of the window."""
 
 _UNIT = float(np.finfo(np.float64).epsneg)
 """The relative error of one operation."""
 
 
 @kernel
-def _visit(p_up, up, down, h, top, scale, wanted, weights, positions, masses):
+def _visit(p_up, up, down, h, top, scale, alive, wanted, weights, positions, masses):
     """Walk that stays above 0: add each visit below `top` to its bin, plain and by ``exp(-h x)``.
 
     The visits in `wanted` bins are kept one by one. Returns the probability of getting past `top`, that of the cells
@@ -76,17 +76,17 @@ def _visit(p_up, up, down, h, top, scale, wanted, weights, positions, masses):
             escaped += other[last]
         while first < last and (base + first) * up - (steps - base - first) * down <= 0.0:
             first += 1
-        while last > first and other[last - 1] < _FLOOR:
+        while last > first and other[last - 1] < 1e-6 * alive:
             last -= 1
             lost += other[last]
-        while first < last and other[first] < _FLOOR:
+        while first < last and other[first] < 1e-6 * alive:
             lost += other[first]
             first += 1
         count = last - first
         base += first
         for i in range(count):
             mass[i] = other[i + first]
-        if steps % 64 == 0 and mass[:count].sum() < _ALIVE:
+        if steps % 64 == 0 and mass[:count].sum() < alive:
             lost += mass[:count].sum()
             count = 0
     return escaped, lost, steps, kept
@@ -126,7 +126,7 @@ class Ladder:
     steps: int
 
     @classmethod
-    def of(cls, walk: Steps, h: float, reach: float, most: float = math.inf) -> Ladder:
+    def of(cls, walk: Steps, h: float, reach: float, *, most: float = math.inf, alive: float = _ALIVE) -> Ladder:
         """Compute the ladder of a walk.
 
         Parameters
@@ -139,6 +139,8 @@ class Ladder:
             The largest T of interest.
         most : float
             Cells that may be visited. If they would be more, only the size of a step is known.
+        alive : float
+            Less than this probability is dropped.
 
         Returns
         -------
@@ -151,7 +153,7 @@ class Ladder:
         steps, visits, empty = top / max(walk.drift, 1e-300), np.zeros((_BINS + 1, 2)), np.empty(0)
         if steps * (min(22.0 * math.sqrt(steps * walk.p_up * (1.0 - walk.p_up)), top / step) + 2.0) > most:
             return cls(walk, h, 0.0, top, visits[:1], 1.0, 0.0, 0)
-        arguments = (walk.p_up, walk.up, walk.down, h, top, _BINS / top, np.zeros(_BINS + 1, np.bool_), visits)
+        arguments = (walk.p_up, walk.up, walk.down, h, top, _BINS / top, alive, np.zeros(_BINS + 1, np.bool_), visits)
         escaped, lost, taken, _ = _visit(*arguments, empty, empty)
         return cls(walk, h, known, top, visits, escaped, lost, taken)
 
@@ -177,7 +179,7 @@ class Ladder:
         tilt = 2.0 * self.h * (self.walk.up + self.walk.down)  # of a walk under exp(-h Lambda)
         return _UNIT * (self.steps * (6.0 + 3.0 * cells + tilt) + _BINS + 100.0)
 
-    def error(self, times: FloatArray, height: FloatArray) -> FloatArray:
+    def error(self, times: FloatArray, height: FloatArray | float) -> FloatArray:
         """Bound the error of the mean time to reach some T.
 
         With u = 2^-53, the relative error of one operation:
@@ -195,8 +197,8 @@ class Ladder:
         ----------
         times : array
             What the ladder says.
-        height : array
-            The values of T, at most `known`.
+        height : array or float
+            The values of T, or the largest: at most `known`.
 
         Returns
         -------
@@ -338,6 +340,6 @@ class Ladder:
         while kept > size:
             size = 2 * kept
             positions, masses = np.empty(size), np.empty(size)
-            arguments = (walk.p_up, walk.up, walk.down, self.h, self.top, _BINS / self.top, wanted)
+            arguments = (walk.p_up, walk.up, walk.down, self.h, self.top, _BINS / self.top, 1e-6 * _ALIVE, wanted)
             kept = _visit(*arguments, np.zeros_like(self.visits), positions, masses)[3]
         return positions[:kept], masses[:kept]

@@ -81,8 +81,8 @@ def test_rounding_moves_no_center(
             low, high = (end * (1.0 + 1e-13 * rng.uniform(-1.0, 1.0)) for end in (exact.low, exact.high))
             return replace(exact, low=low, high=high)
 
-        def rounded(*given: object, shaken: object = shaken) -> WorstErrors:
-            found = worst_errors(*given)  # type: ignore[arg-type]
+        def rounded(*given: object, rough: bool, shaken: object = shaken) -> WorstErrors:
+            found = worst_errors(*given, rough=rough)  # type: ignore[arg-type]
             return WorstErrors(shaken(found.fp), shaken(found.fn))  # type: ignore[operator]
 
         monkeypatch.setattr(calibration, "worst_errors", rounded)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from dpsmc_audit.exact.fixed import BUDGET, cells_needed
-from dpsmc_audit.exact.ladder import MeanPassage
+from dpsmc_audit.exact.ladder import AWAY, Ladder
 from dpsmc_audit.exact.walk import turned_up
 from dpsmc_audit.numerics.arrays import BoolArray, FloatArray
 from dpsmc_audit.observers.expected.bisection import SECONDS, bisected, seconds_needed
@@ -18,12 +18,12 @@ from dpsmc_audit.sprt import Sprt
 __all__ = ["by_ladder"]
 
 
+_DROPPED = 1e-18
+"""Less than this probability of the ladder is dropped. The position of each of its steps depends on it."""
+
+
 _SMOOTH = 1e-5
 """A far bound that changes tails by less, as if g were smooth, keeps its bound where bisection is too expensive."""
-
-
-_BEYOND = 40.0
-"""A walk that is this / h above a barrier comes back to it with probability exp(-this) at most."""
 
 
 def by_ladder(
@@ -35,7 +35,7 @@ def by_ladder(
 ) -> tuple[Reached, Reached, BoolArray] | None:
     """Find the L of both members if entry 1 is forced: after the first step the walk is a step up or down from 0.
 
-    The mean passage over the near bound is known for all L at once (`MeanPassage`), and g is below it by what the far
+    The mean passage over the near bound is known for all L at once (`Ladder`), and g is below it by what the far
     bound cuts off. By the martingale ``exp(-h Lambda)`` the far bound is met with probability at most
     ``exp(-h (b_far + L + first step))``, and from there to the near one it takes no more than
     ``(b_near + b_far + 2 L + up + down) / D`` samples on average (Wald). Where that leaves more than one step of the
@@ -64,10 +64,11 @@ def by_ladder(
     h = abs(test.exponent(p_phi))
     turned = turned_up(test, p_phi)
     walk, near = turned.walk, turned.near
-    if entries != (1,) or h == 0.0 or math.isinf(h) or cells_needed(walk, near + far, _BEYOND / h) > BUDGET:
+    if entries != (1,) or h == 0.0 or math.isinf(h) or cells_needed(walk, near + far, 2.0 * AWAY / h) > BUDGET:
         return None
-    passage = MeanPassage.of(walk, near + far + walk.up + walk.down + _BEYOND / h)
-    numerical = passage.error(points - 1.0, math.exp(-_BEYOND))
+    highest = near + far + walk.up + walk.down
+    passage = Ladder.of(walk, h, highest + AWAY / h, alive=_DROPPED)
+    numerical = passage.error(points - 1.0, highest)
     lower = passage.upcrossing(points - 1.0 - numerical)
     found, same = [], np.ones(points.size, np.bool_)
     for bit in (1, 0):
