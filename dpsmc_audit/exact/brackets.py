@@ -142,10 +142,11 @@ class _Between:
         return np.array(least)[place], np.array(most)[place]
 
     def cells(self, excess: float) -> float:
-        """Estimate how many cells the law for an L visits. For laws that are cheap it is what calling them costs."""
-        room = self.turned.walk.up + self.turned.walk.down
-        more = room + min(excess, room / SLACK)
-        return (1.0 + self.rare) * (cells_needed(self.turned.walk, self.turned.near + more, self.turned.far + more) + 1e5)
+        """Estimate how many cells the laws for an L visit. A step costs some cells more, and a law as well."""
+        step = self.turned.walk.up + self.turned.walk.down
+        more = step + min(excess, step / SLACK)
+        near, far = self.turned.near + more, self.turned.far + more
+        return (1.0 + self.rare) * (cells_needed(self.turned.walk, near, far) * (1.0 + 30.0 * step / (near + far)) + 1e5)
 
 
 @dataclass(frozen=True, eq=False)
