@@ -33,6 +33,7 @@ __all__ = [
     "worst_errors",
 ]
 
+
 @dataclass(frozen=True)
 class WorstErrors:
     """The largest error probability over each hypothesis, at ``p + delta`` and at ``p - delta``.
@@ -95,7 +96,9 @@ def _mean_of_certain_walk(setting: Setting) -> Enclosure:
     top = float(mechanism.quantile(1.0 - 1e-15))
     if not (bound + top) / step <= 10_000_000:
         return averaged(setting, rare=False)
-    running = mechanism.survival(np.maximum(np.arange(math.ceil((bound + top) / step) + 1) * step - bound, test.no_room))
+    running = mechanism.survival(
+        np.maximum(np.arange(math.ceil((bound + top) / step) + 1) * step - bound, test.no_room)
+    )
     running[0] = 1.0
     return Enclosure.around(float(running.sum()), 1e-12 * running.size + 1e-15 * top / step, "sum")
 

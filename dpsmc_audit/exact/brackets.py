@@ -105,7 +105,10 @@ class _Between:
         if self.up is None or self.down is None:
             return least, most
         f, g = (ladder.later(a[0] + b[0])[1] for ladder in (self.up, self.down))
-        back, reached = (self.down.ever(b[1])[0], self.down.ever(b[0])[1]), (self.up.ever(a[1])[0], self.up.ever(a[0])[1])
+        back, reached = (
+            (self.down.ever(b[1])[0], self.down.ever(b[0])[1]),
+            (self.up.ever(a[1])[0], self.up.ever(a[0])[1]),
+        )
 
         def known(i: int, g: FloatArray) -> FloatArray:
             """r at least or at most; it is monotone in g."""
@@ -146,7 +149,9 @@ class _Between:
         step = self.turned.walk.up + self.turned.walk.down
         more = step + min(excess, step / SLACK)
         near, far = self.turned.near + more, self.turned.far + more
-        return (1.0 + self.rare) * (cells_needed(self.turned.walk, near, far) * (1.0 + 30.0 * step / (near + far)) + 1e5)
+        return (1.0 + self.rare) * (
+            cells_needed(self.turned.walk, near, far) * (1.0 + 30.0 * step / (near + far)) + 1e5
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,12 +181,15 @@ class _Parts:
         least, most = between.bounds(self.edges, np.append(self.edges[1:], self.edges[-1]), points)
         return least, np.append(most[:-1], 1.0 if between.rare else math.inf)
 
-    def average(self, bounds: Ends) -> tuple[float, float]:
-        """Average bounds over the intervals."""
-        masses = self.masses
+    def average(self, between: _Between, points: FloatArray, method: str) -> Enclosure:
+        """Average the number over the intervals, and over the runs that a coin decides."""
+        masses, bounds = self.masses, self.bounds(between, points)
+        coin = (0.5 if between.rare else 1.0) * (
+            1.0 - float(self.setting.mechanism.survival(self.setting.test.no_room))
+        )
         low, high = (float(np.sum(masses[masses > 0.0] * end[masses > 0.0])) for end in bounds)
         rounding = 1e-15 * float(bounds[1][0])  # masses are differences of a function that is rounded
-        return low * (1.0 - 1e-12) - rounding, high * (1.0 + 1e-12) + rounding
+        return Enclosure(low * (1.0 - 1e-12) - rounding + coin, high * (1.0 + 1e-12) + rounding + coin, method)
 
     def loss(self, bounds: Ends) -> FloatArray:
         """Return by how much each interval but the last widens the average."""
@@ -216,20 +224,17 @@ def averaged(setting: Setting, *, rare: bool, rough: bool = False) -> Enclosure:
     Enclosure
         The average. The upper end of a mean is infinite if nothing better is known.
     """
-    mechanism, toss = setting.mechanism, 0.5 if rare else 1.0
-    if mechanism.atoms is not None:
-        return _of_atoms(setting, mechanism.atoms, rare)
-    between, points, cuts = _Between.of(setting, rare), np.empty(0), _Parts.of(setting)
-    begin, coin = cuts, toss * (1.0 - float(mechanism.survival(setting.test.no_room)))
+    if setting.mechanism.atoms is not None:
+        return _of_atoms(setting, setting.mechanism.atoms, rare)
+    between, none, begin = _Between.of(setting, rare), np.empty(0), _Parts.of(setting)
+    cuts = begin
     for count in (_PARTS >> 4, _PARTS >> 2, _PARTS)[: 1 if rough else None]:
-        cuts = cuts.evenly(cuts.bounds(between, points), count)
-    found = [Enclosure(*(end + coin for end in cuts.average(cuts.bounds(between, points))), between.method)]
-    if not rough and found[0].error > _CLOSE * found[0].value and between.turned.h < math.inf:
-        points = _laws_at(between, begin, begin.cut(cuts.edges[::16]))
-        cuts = cuts.cut(points)
-        ends = cuts.average(cuts.bounds(between, points))
-        found.append(Enclosure(*(end + coin for end in ends), "fixed bounds"))
-    return meet(found)
+        cuts = cuts.evenly(cuts.bounds(between, none), count)
+    by_all = cuts.average(between, none, between.method)
+    if rough or by_all.error <= _CLOSE * by_all.value or math.isinf(between.turned.h):
+        return by_all
+    points = _laws_at(between, begin, begin.cut(cuts.edges[::16]))
+    return meet([by_all, cuts.cut(points).average(between, points, "fixed bounds")])
 
 
 def _laws_at(between: _Between, begin: _Parts, rough: _Parts) -> FloatArray:
@@ -261,6 +266,7 @@ def _of_atoms(setting: Setting, atoms: Atoms, rare: bool) -> Enclosure:
             between = _Between.of(setting, rare)
             ends = between.bounds(one, one, np.empty(0))
             found.append(Enclosure(float(ends[0][0]), float(ends[1][0]), between.method))
-    low, high = (math.fsum(share * getattr(part, end) for (_, share), part in zip(atoms, found)) for end in ("low", "high"))
+    shares = np.array([share for _, share in atoms])
+    low, high = math.fsum(shares * [each.low for each in found]), math.fsum(shares * [each.high for each in found])
     rest = 1e-12 * max(high, 1.0) * (len(found) > 1)
-    return Enclosure(low - rest, high + rest, found[int(np.argmax([share for _, share in atoms]))].method)
+    return Enclosure(low - rest, high + rest, found[int(np.argmax(shares))].method)

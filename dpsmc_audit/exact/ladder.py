@@ -157,8 +157,13 @@ class Ladder:
         escaped, lost, taken, _ = _visit(*arguments, empty, empty)
         return cls(walk, h, known, top, visits, escaped, lost, taken)
 
+    @property
+    def bins(self) -> float:
+        """How many bins there are in a unit of height."""
+        return _BINS / self.top
+
     @cached_property
-    def _climbed(self) -> FloatArray:
+    def climbed(self) -> FloatArray:
         """The mean time to reach the begin of each bin, and the end of the last."""
         return np.insert(np.cumsum(self.visits[:, 0]), 0, 0.0) / self.escaped
 
@@ -169,7 +174,7 @@ class Ladder:
 
     def _places(self, height: FloatArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the bins that end at these T or before, and those that begin there or after."""
-        cell = np.clip(height, 0.0, self.known) * (_BINS / self.top)
+        cell = np.clip(height, 0.0, self.known) * self.bins
         return np.maximum(cell - 1e-6, 0.0).astype(np.int64), (cell + 1e-6).astype(np.int64) + 1
 
     @property
@@ -229,9 +234,9 @@ class Ladder:
         """
         (before, after), over, drift = self._places(height), self.later(height)[0], self._drift
         low, high = (height + over[0]) / drift[1], (height + over[1]) / drift[0]
-        error, inside = self.error(self._climbed[after], np.minimum(height, self.known)), height < self.known
-        low = np.where(inside, np.maximum(self._climbed[before] - error, low), low)
-        return low, np.where(inside, np.minimum(self._climbed[after] + error, high), high)
+        error, inside = self.error(self.climbed[after], np.minimum(height, self.known)), height < self.known
+        low = np.where(inside, np.maximum(self.climbed[before] - error, low), low)
+        return low, np.where(inside, np.minimum(self.climbed[after] + error, high), high)
 
     def ever(self, height: FloatArray) -> Ends:
         """Enclose P~(ever reach T).
@@ -268,18 +273,23 @@ class Ladder:
     @cached_property
     def _later(self) -> tuple[Ends, Ends]:
         """For each bin the least and the most that the means of the overshoot are from there on."""
-        begins = np.arange(int(self.known * (_BINS / self.top))) * (self.top / _BINS)
-        ends, count, drift = begins + self.top / _BINS, begins.size, self._drift
-        error = self.error(self._climbed[1 : count + 1], ends)
-        plain = drift[0] * (self._climbed[:count] - error) - ends, drift[1] * (self._climbed[1 : count + 1] + error) - begins
+        begins: FloatArray = np.arange(float(int(self.known * self.bins))) * (1.0 / self.bins)
+        ends, count, drift = begins + 1.0 / self.bins, begins.size, self._drift
+        error = self.error(self.climbed[1 : count + 1], ends)
+        plain = (
+            drift[0] * (self.climbed[:count] - error) - ends,
+            drift[1] * (self.climbed[1 : count + 1] + error) - begins,
+        )
         places = np.arange(np.count_nonzero(self.h * ends < 300.0))  # exp(300) does not overflow
         low, high = self._ever(places, places + 1, begins[places])
         weighed = low * np.exp(self.h * begins[places]), high * np.exp(self.h * ends[places])
-        return self._from_here_on(plain, 0.0, self.walk.up), self._from_here_on(weighed, math.exp(-self.h * self.walk.up), 1.0)
+        return self._from_here_on(plain, 0.0, self.walk.up), self._from_here_on(
+            weighed, math.exp(-self.h * self.walk.up), 1.0
+        )
 
     def _from_here_on(self, ends: Ends, least: float, most: float) -> Ends:
         """For each bin the least and the most from there on, as far as a window of one step follows."""
-        last = ends[0].size - int(self.walk.up * (_BINS / self.top)) - 2
+        last = ends[0].size - int(self.walk.up * self.bins) - 2
         if last < 1:
             return np.array([least]), np.array([most])
         low, high = np.maximum(ends[0], least)[::-1], np.minimum(ends[1], most)[::-1]
@@ -305,41 +315,23 @@ class Ladder:
         at, by = np.minimum(place, low.size - 1), np.minimum(place, least.size - 1)
         return (low[at], high[at]), (least[by] * (1.0 - SLACK), most[by] * (1.0 + SLACK))
 
-    def upcrossing(self, times: FloatArray) -> FloatArray:
-        """Find, for each time, the position T after which E[time to reach T] is at least that time.
+    def visits_in(self, wanted: NDArray[np.bool_]) -> Ends:
+        """List all visits in some bins. The arrays grow until all visits fit.
 
         Parameters
         ----------
-        times : array
-            The times.
+        wanted : array
+            Which bins.
 
         Returns
         -------
-        array
-            The positions; inf beyond `top`.
+        tuple of array
+            Their positions and probabilities.
         """
-        bins = np.searchsorted(self._climbed[1:], times)
-        inside = bins < _BINS
-        wanted = np.zeros(_BINS + 1, np.bool_)
-        wanted[bins[inside]] = True
-        positions, masses = self._collect(wanted)
-        owner = (positions * (_BINS / self.top)).astype(np.int64)
-        order = np.lexsort((positions, owner))
-        positions, masses, owner = positions[order], masses[order], owner[order]
-        begins, ends = np.searchsorted(owner, bins), np.searchsorted(owner, bins, side="right")
-        found = np.full(times.size, math.inf)
-        for i in np.flatnonzero(inside):
-            mine = slice(begins[i], ends[i])
-            climbed = self._climbed[bins[i]] + np.cumsum(masses[mine]) / self.escaped
-            found[i] = positions[mine][min(int(np.searchsorted(climbed, times[i])), climbed.size - 1)]
-        return found
-
-    def _collect(self, wanted: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
-        """Return all visits in the wanted bins. The arrays grow until all visits fit."""
         size, kept, walk = 1 << 14, 1 << 16, self.walk
         while kept > size:
             size = 2 * kept
             positions, masses = np.empty(size), np.empty(size)
-            arguments = (walk.p_up, walk.up, walk.down, self.h, self.top, _BINS / self.top, 1e-6 * _ALIVE, wanted)
+            arguments = (walk.p_up, walk.up, walk.down, self.h, self.top, self.bins, 1e-6 * _ALIVE, wanted)
             kept = _visit(*arguments, np.zeros_like(self.visits), positions, masses)[3]
         return positions[:kept], masses[:kept]

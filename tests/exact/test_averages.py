@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from dpsmc_audit.exact import averages
 from dpsmc_audit.exact.averages import exact_error, exact_mean, exact_null_probability, exact_sd, worst_errors
+from dpsmc_audit.exact.brackets import averaged
 from dpsmc_audit.exact.calibration import mechanism_named
 from dpsmc_audit.exact.enclosure import Enclosure
 from dpsmc_audit.exact.fixed import cells_needed, exit_law, walk_until_exit
 from dpsmc_audit.exact.laws import exact_law
 from dpsmc_audit.exact.renewal import renewal
-from dpsmc_audit.exact.brackets import averaged
 from dpsmc_audit.exact.walk import Steps, turned_up, walds_mean, walds_ruin
 from dpsmc_audit.mechanisms import Exponential, Law, NoNoise
 from dpsmc_audit.sampling.plan import Sampling
@@ -112,10 +112,8 @@ def plain_mean(setting: Setting) -> Enclosure:
     far = top + max(float(law.quantile(0.9)) - test.no_room, 1e-6) * np.expm1(np.arange(1 << 20) * 2e-5)
     tail = float(np.sum(np.diff(far) * law.survival(far[:-1]))) / 1e-4  # at least E[L - top; L > top]
     high = walds_mean(turned, np.array(turned.near + top), np.array(turned.far + top))[1]
-    if turned.walk.drift > 0.0:
-        rest = (turned.near + top + turned.walk.up + tail) / turned.walk.drift
-    else:
-        rest = math.inf
+    drift = turned.walk.drift
+    rest = (turned.near + top + turned.walk.up + tail) / drift if drift > 0.0 else math.inf
     weights = np.diff(shares)
     low = float(np.sum(weights * means[:-1])) + 1e-4 * means[-1]
     return Enclosure(

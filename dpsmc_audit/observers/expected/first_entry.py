@@ -15,7 +15,7 @@ from dpsmc_audit.observers.expected.edges import Reached, rounding
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 
-__all__ = ["by_ladder"]
+__all__ = ["by_ladder", "upcrossing"]
 
 
 _DROPPED = 1e-18
@@ -69,12 +69,12 @@ def by_ladder(
     highest = near + far + walk.up + walk.down
     passage = Ladder.of(walk, h, highest + AWAY / h, alive=_DROPPED)
     numerical = passage.error(points - 1.0, highest)
-    lower = passage.upcrossing(points - 1.0 - numerical)
+    lower = upcrossing(passage, points - 1.0 - numerical)
     found, same = [], np.ones(points.size, np.bool_)
     for bit in (1, 0):
         first = walk.up if (bit == 1) != turned.over else -walk.down
         missed = _far_bound(test, p_phi, first, lower + first - near)
-        upper = passage.upcrossing(points - 1.0 + numerical + missed)
+        upper = upcrossing(passage, points - 1.0 + numerical + missed)
         same &= (upper == lower) & np.isfinite(lower) & (lower + first - near > max(lowest, test.no_room))
         off = rounding(test, passage.steps, lower + first - near)
         at = lower + first - near
@@ -125,3 +125,35 @@ def _refined(
     low, at, high = bracket.low.copy(), bracket.at.copy(), bracket.high.copy()
     low[unsure], at[unsure], high[unsure] = better.low, better.at, better.high
     return Reached(low, at, high, bracket.known & ~unsure)
+
+
+def upcrossing(passage: Ladder, times: FloatArray) -> FloatArray:
+    """Find, for each time, the position T after which the mean time to reach T is at least that time.
+
+    Parameters
+    ----------
+    passage : Ladder
+        The ladder of a walk.
+    times : ndarray
+        The times.
+
+    Returns
+    -------
+    ndarray
+        The positions; inf where no visits are counted any more.
+    """
+    bins = np.searchsorted(passage.climbed[1:], times)
+    inside = bins < passage.climbed.size - 2
+    wanted = np.zeros(passage.climbed.size - 1, np.bool_)
+    wanted[bins[inside]] = True
+    positions, masses = passage.visits_in(wanted)
+    owner = (positions * passage.bins).astype(np.int64)
+    order = np.lexsort((positions, owner))
+    positions, masses, owner = positions[order], masses[order], owner[order]
+    begins, ends = np.searchsorted(owner, bins), np.searchsorted(owner, bins, side="right")
+    found = np.full(times.size, math.inf)
+    for i in np.flatnonzero(inside):
+        mine = slice(begins[i], ends[i])
+        climbed = passage.climbed[bins[i]] + np.cumsum(masses[mine]) / passage.escaped
+        found[i] = positions[mine][min(int(np.searchsorted(climbed, times[i])), climbed.size - 1)]
+    return found
