@@ -225,7 +225,7 @@ def exact_sd(setting: Setting) -> Enclosure:
     >>> round(exact_sd(Setting(test, Exponential.private(test, 0.01), 0.84)).value, 1)
     917.8
     """
-    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
+    mechanism = setting.mechanism
     if isinstance(mechanism, Law) and mechanism.atoms is None and math.isinf(mechanism.moments[1]):
         return Enclosure.around(math.inf, 0.0, "no variance")
     if isinstance(mechanism, Exponential) and (records := renewal(setting)) is not None:

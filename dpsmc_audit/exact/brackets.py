@@ -2,7 +2,7 @@
 
 A walk that drifts up meets the bound at a first, or the other one at -b, with probability r. Under
 ``dP~ = exp(-h Lambda) dP`` it meets the one at a first with probability r~. With G(T) the probability of ever coming
-down to -T, F(T) that of ever reaching T under P~, and g and f what both are times ``exp(h T)`` for some T from a + b on,
+down to -T, F(T) that of ever reaching T under P~, and g and f what both are times ``exp(h T)`` somewhere from a + b on,
 
     r = G(b) - g exp(-h b) r~,    r~ = F(a) - f exp(-h a) r,    E[tau] = m(a) - r m(a + b + an overshoot),
 

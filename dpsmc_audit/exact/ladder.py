@@ -9,7 +9,7 @@ The same visits tell how often the walk ever reaches T under ``dP~ = exp(-h Lamb
     P~(ever reach T) = sum over visits at x >= T of exp(-h x) / sum over all visits of exp(-h x).
 
 So the ladder knows two means of the overshoot over T, that of itself and that of its exponential. Both are averages of
-what they are at lower T: after a first passage over y, the walk has ``T - y`` to go, less an overshoot of at most a step.
+what they are at lower T: after a first passage over y the walk has ``T - y`` to go, less an overshoot of up to a step.
 So what holds for all T of a window of one step holds for all T above it.
 """
 

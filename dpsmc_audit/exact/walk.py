@@ -220,8 +220,8 @@ def _scaled_ruin(h: float, ahead: FloatArray, behind: FloatArray) -> FloatArray:
 def walds_mean(turned: Turned, near: FloatArray, far: FloatArray) -> Ends:
     """Bound the mean time to leave.
 
-    With ``f(x) = (exp(-h x) - 1 + h x) / (h D)`` a martingale is f(Lambda) less the number of samples. f is convex and 0
-    at 0, so it is monotone on each side, and without drift it is ``x^2`` over the mean square of a step.
+    With ``f(x) = (exp(-h x) - 1 + h x) / (h D)`` a martingale is f(Lambda) less the number of samples. f is convex and
+    0 at 0, so it is monotone on each side, and without drift it is ``x^2`` over the mean square of a step.
 
     Parameters
     ----------
