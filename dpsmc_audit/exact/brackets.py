@@ -239,7 +239,7 @@ def averaged(setting: Setting, *, rare: bool, rough: bool = False) -> Enclosure:
 
 def _laws_at(between: _Between, begin: _Parts, rough: _Parts) -> FloatArray:
     """Choose L for which laws for fixed bounds are computed: intervals with larger errors than others are halved."""
-    affordable = [between.cells(x) <= _CELLS / 8.0 for x in begin.edges.tolist()]
+    affordable = [between.cells(x) <= _CELLS / 4.0 for x in begin.edges.tolist()]
     top, spent, wide = [*affordable, False].index(False) - 1, 0.0, np.ones(1, np.bool_)
     points = begin.edges[[0, top]] if top > 0 else np.empty(0)
     while points.size and spent < _CELLS and wide.any():

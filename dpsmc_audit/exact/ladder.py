@@ -264,7 +264,7 @@ class Ladder:
         P~: no more than the mean time of that.
         """
         walk, slack = self.walk, 2.0 * self._rounding + SLACK
-        way = (self.top + 2.0 * (walk.up + walk.down)) / -walk.conjugate(self.h).drift
+        way = (self.top + 2.0 * (walk.up + walk.down)) / max(-walk.conjugate(self.h).drift, 1e-300)
         gone, whole = math.exp(-self.h * self.top) * way, float(self._above[0])
         low = self._above[after] / (whole * (1.0 + slack) + gone + self.lost * way) * (1.0 - slack)
         unseen = gone + self.lost * way * np.exp(-self.h * height)

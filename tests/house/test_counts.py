@@ -218,5 +218,5 @@ def test_work_of_an_expected_audit(monkeypatch: pytest.MonkeyPatch, cells: dict[
     found = audit(Setting(TEST, LAW, P_PHI), EPSILON, Expected(pairs=300, draws=2000))
     assert (sum(passed), sum(judged)) == (300, 300)
     check(found.steps / 300, 11_477.5)
-    assert cells["programmes"] == 31
+    assert cells["programmes"] == 30
     check(cells["cells"], 5_899_304)
