@@ -1,15 +1,18 @@
 """Check a certificate of an exact verdict: ``python -m dpsmc_audit.certificate FILE``.
 
-This programme shares nothing with the engine that wrote the file. A walk between fixed bounds has an exact law, sample by
-sample: sums of products of positive numbers, whose rounding is counted. The noise L moves both bounds apart, and tau does
-not fall when they move apart, so laws at the ends of a range of L bracket the law in between. Steps, bounds and positions
-are rounded as if L were off by `margin`. So the ends that are found here are proven, and a certificate is verified if
-they break (or keep) the claim and the stated ends are these ends, rounded outwards to six digits.
+This programme shares nothing with the engine that wrote the file. The walk is ``K s_plus - (N - K) s_minus`` after N
+samples with K ones. It stops at ``b_up + L`` (decision 1) or ``-b_low - L`` (decision 0); both bounds are reduced by
+one part in 10^9, so that a walk on its bound has reached it. If L leaves no room between them, tau is 1 and the
+decision a fair coin. Between fixed bounds, the law of tau is a sum of products of positive numbers, whose rounding is
+counted. tau does not fall when L grows, so laws at the ends of a range of L bracket those between them. Rounded
+steps, bounds and positions act as if L were off by `margin`. So the ends found here are proven, and stated ends must
+be these ends, rounded outwards to `DIGITS` digits.
 
-The walk is ``K s_plus - (N - K) s_minus`` after N samples with K ones. It stops at ``b_up + L`` (decision 1) or
-``-b_low - L`` (decision 0), where a walk within one part in 10^9 of a bound without L has reached it. If L leaves no room
-between the bounds, tau is 1 and the decision a fair coin. Ranges of an event are ``[low, high, decision]``: half-open, of
-tau or of its average given L; null stands for no end and for any decision.
+`violated` states an event: ranges ``[low, high, decision]``, half-open, of tau or of its average given L; null stands
+for no end and for any decision. `certified` states the L at which each average reaches the edge of a bin. Where both
+members reach both edges of a bin at L that are apart by the same shift, exactly, Laplace noise changes the
+probability of the bin by a factor of at most exp(shift / scale). Claims are compared with an epsilon that is larger
+by one part in 10^12: noise made for a claim lies on it, up to the rounding of its scale.
 """
 
 from __future__ import annotations
@@ -27,78 +30,63 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SCHEMA", "Case", "RejectedError", "UnreadableError", "check", "digest", "enclose", "main", "refutes", "rounded"]
+__all__ = ["SCHEMA", "RejectedError", "UnreadableError", "check", "main", "state"]
 
-SCHEMA = 1
+SCHEMA, DIGITS, LONGEST, UNIT, TINY = 1, 8, 100_000, 2.0**-53, 1e-300
 NUMBERS = {
-    "none": (),
-    "exponential": ("rate",),
-    "laplace": ("center", "scale"),
-    "truncated": ("center", "scale", "lowest"),
+    "none": [],
+    "exponential": ["rate"],
+    "laplace": ["center", "scale"],
+    "truncated": ["center", "scale", "lowest"],
 }
-LONGEST, UNIT, TINY, DIGITS = 100_000, 2.0**-53, 1e-300, 6
 
 Array = NDArray[np.float64]
 Ends = tuple[Array, Array]
+Range = tuple[float, float, int | None]
 
 
 class UnreadableError(Exception):
-    """The file is no certificate that can be checked here."""
+    """The file is no certificate, or none that can be checked here."""
 
 
 class RejectedError(Exception):
     """The certificate proves nothing."""
 
 
-class Case:
-    """What a certificate is about: the test, the law of L, and the samples.
-
-    Parameters
-    ----------
-    setting : mapping
-        The setting, as a certificate holds it.
-    """
+class _Case:
+    """What a certificate is about: the test, the law of L and the samples."""
 
     def __init__(self, setting: Mapping[str, Any]) -> None:
         p, delta, fp, fn = (Fraction(float(setting[name])) for name in ("p", "delta", "fp", "fn"))
-        self.law = {key: value if key == "name" else float(value) for key, value in setting["mechanism"].items()}
-        self.entries = [int(entry) for entry in setting["entries"]]
-        self.p_phi = float(setting.get("p_phi", 0.0))
+        self.name, numbers = setting["mechanism"]["name"], setting["mechanism"]
+        if self.name not in NUMBERS:
+            raise UnreadableError(f"cannot be checked here: the tails of a law {self.name} are not known")
+        self.law = {name: float(numbers[name]) for name in NUMBERS[self.name]}
+        self.entries, self.p_phi = [int(entry) for entry in setting["entries"]], float(setting.get("p_phi", 0.0))
         self.bits = np.array([int(bit) for bit in setting.get("sequence", "")], np.int64)
-        if self.law["name"] not in NUMBERS:
-            raise UnreadableError(f"cannot be checked here: there are no safe tails of a law {self.law['name']}")
-        scale = [self.law[name] for name in NUMBERS[self.law["name"]]]
-        fits = all(map(math.isfinite, scale)) and all(self.law.get(name, 1.0) > 0.0 for name in ("rate", "scale"))
+        fits = all(math.isfinite(x) and (x > 0.0 or name in {"center", "lowest"}) for name, x in self.law.items())
         fits &= 0 < delta < min(p, 1 - p) and 0 < fp < Fraction(1, 2) > fn > 0 and 0.0 <= self.p_phi <= 1.0
         if not fits or not self.entries or self.entries != sorted({*self.entries}) or self.entries[0] < 1:
             raise UnreadableError("no certificate: its setting is impossible")
-        self.up, self.down = _log1p(2 * delta / (p - delta)), _log1p(2 * delta / (1 - p - delta))
-        self.step = self.up + self.down
-        self.b_up, self.b_low = ((1.0 - 1e-9) * _log1p(odds - 1) for odds in ((1 - fp) / fn, (1 - fn) / fp))
+        self.up, self.down, above, below = (
+            math.log1p(float(x))
+            for x in (2 * delta / (p - delta), 2 * delta / (1 - p - delta), (1 - fp) / fn - 1, (1 - fn) / fp - 1)
+        )
+        self.step, self.b_up, self.b_low = self.up + self.down, (1.0 - 1e-9) * above, (1.0 - 1e-9) * below
+        self.even = p == Fraction(1, 2) and fp == fn  # all positions and both bounds are on one lattice
+        self.drift = abs(self.p_phi * self.up - (1.0 - self.p_phi) * self.down)
+        self.margin = 2.0**-47 * (LONGEST * self.step + above + below)
         self.no_room = -min(self.b_up, self.b_low)
-        self.margin = 2.0**-47 * (LONGEST * self.step + self.b_up + self.b_low)
-        least = {"none": 0.0, "exponential": 0.0, "laplace": -math.inf}
-        self.least = least.get(self.law["name"], self.law.get("lowest", 0.0))
+        self.least = -math.inf if self.name == "laplace" else self.law.get("lowest", 0.0)
 
     def tail(self, excess: Any) -> Ends:
-        """Enclose P(L > excess).
-
-        Parameters
-        ----------
-        excess : array_like
-            Values of L.
-
-        Returns
-        -------
-        tuple of array
-            The lower and the upper ends.
-        """
+        """Enclose P(L > excess)."""
         law, x = self.law, np.asarray(excess, np.float64)
-        if law["name"] == "none":
-            return (some := (x < 0.0).astype(np.float64)), some
-        if law["name"] == "exponential":
+        if self.name == "none":
+            return (tail := (x < 0.0).astype(np.float64)), tail
+        if self.name == "exponential":
             return _exp(law["rate"] * np.maximum(x, 0.0))
-        if law["name"] == "laplace":
+        if self.name == "laplace":
             return _laplace((x - law["center"]) / law["scale"])
         low, high = _laplace((np.maximum(x, law["lowest"]) - law["center"]) / law["scale"])
         whole = _laplace(np.asarray((law["lowest"] - law["center"]) / law["scale"]))
@@ -106,34 +94,19 @@ class Case:
         return np.where(x <= law["lowest"], 1.0, low), high
 
     def between(self, low: Any, high: Any) -> Ends:
-        """Enclose P(low < L <= high).
-
-        Parameters
-        ----------
-        low, high : array_like
-            The ends of ranges of L.
-
-        Returns
-        -------
-        tuple of array
-            The lower and the upper ends.
-        """
+        """Enclose P(low < L <= high)."""
         (a, b), (c, d) = self.tail(low), self.tail(high)
         off = 2.0 * UNIT * (b + d)
         return np.maximum(a - d - off, 0.0), np.where(b == c, 0.0, np.clip(b - c + off, 0.0, 1.0))
 
-    def coin(self) -> tuple[float, float]:
-        """Enclose the probability that the coin decides."""
+    def coin(self) -> Array:
+        """Enclose P(the coin decides)."""
         low, high = self.between(-math.inf, [self.no_room - self.margin, self.no_room + self.margin])
-        return float(low[0]), float(high[1])
-
-
-def _log1p(x: Fraction) -> float:
-    return math.log1p(float(x))
+        return np.array([low[0], high[1]])
 
 
 def _exp(y: Array) -> Ends:
-    """Enclose exp(-y), where y is not negative and was rounded a few times."""
+    """Enclose exp(-y), where y >= 0 was rounded a few times."""
     y = np.minimum(y, 1e4)
     value, off = np.exp(-y), (y + 8.0) * 2.0**-50
     low, high = np.maximum(value * (1.0 - off) - TINY, 0.0), np.minimum(value * (1.0 + off) + TINY, 1.0)
@@ -142,304 +115,338 @@ def _exp(y: Array) -> Ends:
 
 def _laplace(z: Array) -> Ends:
     low, high = (0.5 * end for end in _exp(np.abs(z)))
-    ends = np.where(z >= 0.0, low, 1.0 - high - UNIT), np.where(z >= 0.0, high, 1.0 - low + UNIT)
-    return ends[0], np.minimum(ends[1], 1.0)
-
-
-# --- walks between fixed bounds -------------------------------------------------------------------------------------
+    return np.where(z >= 0.0, low, 1.0 - high - UNIT), np.where(z >= 0.0, high, np.minimum(1.0 - low + UNIT, 1.0))
 
 
 class _Walks:
-    """Many walks at once, each between its own bounds: the probabilities to stop at each sample, ``[tau - 1, walk]``."""
+    """Walks between bounds of their own: the probability of each to stop at each sample, ``[tau - 1, walk]``."""
 
-    def __init__(self, case: Case, bit: int, up: Array, low: Array, last: int | None) -> None:
+    def __init__(self, case: _Case, bit: int, up: Array, low: Array, last: int | None = None) -> None:
         rows, forced = np.arange(up.size), dict.fromkeys(case.entries, float(bit))
-        speed = abs(case.p_phi * case.up - (1.0 - case.p_phi) * case.down) * (1.0 - 1e-9) - 1e-12 * case.step
-        # Wald: the mean time that a walk inside its bounds needs after the last entry
-        self.longest = (up + low + 2.0 * case.step) / max(speed, TINY) + case.entries[-1]
+        speed = max(case.drift * (1.0 - 1e-9) - 1e-12 * case.step, TINY)
+        longest = (up + low + 2.0 * case.step) / speed + case.entries[-1]  # Wald: the mean time left to a walk inside
         cells = int((float(up.max()) + float(low.max())) / case.step) + 200
         mass, base, begin, end = np.zeros((up.size, 3 * cells)), -1, 1, 2  # column i: base + i ones
         mass[:, 1], self.lost, self.steps = 1.0, np.zeros(up.size), 0
-        null, alt = [], []
-        while last is None or self.steps < last:
+        stopped: list[list[Array]] = [[], []]
+        while end > begin and self.steps != last:
             self.steps += 1
-            p = forced.get(self.steps, case.p_phi)
             if end + 2 >= mass.shape[1]:
                 mass[:, 1 : end - begin + 1] = mass[:, begin:end].copy()
                 mass[:, end - begin + 1 :] = 0.0
                 base, begin, end = base + begin - 1, 1, end - begin + 1
+            p = forced.get(self.steps, case.p_phi)
             moved = p * mass[:, begin:end]
             mass[:, begin:end] *= 1.0 - p
             mass[:, begin + 1 : end + 1] += moved
-            far = self.steps * case.down  # at most one cell is beyond each bound
-            top = np.ceil((far + up) / case.step).astype(np.int64) - base
-            bottom = np.floor((far - low) / case.step).astype(np.int64) - base
-            place = np.clip(top, 0, mass.shape[1] - 1), np.clip(bottom, 0, mass.shape[1] - 1)
-            null.append(mass[rows, place[0]])
-            alt.append(mass[rows, place[1]])
-            mass[rows, place[0]] = mass[rows, place[1]] = 0.0
+            far = (
+                self.steps * case.down
+            )  # only one cell can be beyond each bound: a step is less than the cells' distance
+            top, bottom = np.ceil((far + up) / case.step) - base, np.floor((far - low) / case.step) - base
+            for side, place in ((1, top), (0, bottom)):
+                column = np.clip(place, 0, mass.shape[1] - 1).astype(np.int64)
+                stopped[side].append(mass[rows, column])
+                mass[rows, column] = 0.0
             begin, end = max(begin, int(bottom.min()) + 1), min(end + 1, int(top.max()))
-            if end <= begin:
-                break
-            if self.steps % 64 == 0:
-                keep = np.flatnonzero(mass[:, begin:end].max(axis=0) > 1e-40)
-                first, after = (begin + int(keep[0]), begin + int(keep[-1]) + 1) if keep.size else (begin, begin)
+            if self.steps % 64 == 0 and end > begin:
+                keep = begin + np.flatnonzero(mass[:, begin:end].max(axis=0) > 1e-40)
+                first, after = (int(keep[0]), int(keep[-1]) + 1) if keep.size else (begin, begin)
                 for part in (mass[:, begin:first], mass[:, after:end]):
                     self.lost += part.sum(axis=1)
                     part[:] = 0.0
-                begin, end = first, max(after, first + 1)
-                alive = mass[:, begin:end].sum(axis=1)
-                if last is None and float(((alive + self.lost) * (self.steps + self.longest)).max()) < 1e-9:
+                begin, end = first, after
+                unseen = mass[:, begin:end].sum(axis=1) + self.lost
+                if last is None and float((unseen * (self.steps + longest)).max()) < 1e-9:
                     break
             if self.steps >= LONGEST:
                 raise UnreadableError(f"cannot be checked here: walks take more than {LONGEST} samples")
-        self.null, self.alt = np.array(null), np.array(alt)
-        self.alive = mass[:, begin:end].sum(axis=1) + self.lost
-        self.slack = (8.0 * self.steps + 8.0 * cells + 64.0) * UNIT
+        alive, (self.alt, self.null) = mass[:, begin:end].sum(axis=1), map(np.array, stopped)
+        slack, known = (8.0 * self.steps + 8.0 * cells + 64.0) * UNIT, np.arange(1.0, self.steps + 1.0)
+        self.less, self.more, mean = 1.0 - slack, 1.0 + slack, known @ (self.null + self.alt) + alive * self.steps
+        self.mean = (
+            mean * self.less - TINY,
+            (mean + self.lost * self.steps + (alive + self.lost) * longest) * self.more + TINY,
+        )
 
-    def mean(self) -> Ends:
-        """Enclose E[tau]."""
-        known = np.arange(1.0, self.steps + 1.0) @ (self.null + self.alt)
-        low = (known + (self.alive - self.lost) * self.steps) * (1.0 - self.slack) - TINY
-        return low, (known + self.alive * (self.steps + self.longest)) * (1.0 + self.slack) + TINY
-
-    def upto(self, last: float, decision: int | None) -> Ends:
+    def upto(self, last: int, decision: int | None) -> Ends:
         """Enclose P(tau <= last, decision)."""
-        stopped = {None: self.null + self.alt, 1: self.null, 0: self.alt}[decision]
-        found = stopped[: int(min(last, self.steps))].sum(axis=0)
-        left = self.alive if last > self.steps else self.lost
-        return found * (1.0 - self.slack) - TINY, np.minimum((found + left) * (1.0 + self.slack) + TINY, 1.0)
+        found = (self.null if decision == 1 else self.alt if decision == 0 else self.null + self.alt)[:last].sum(axis=0)
+        return np.maximum(found * self.less - TINY, 0.0), np.minimum((found + self.lost) * self.more + TINY, 1.0)
 
 
-# --- observers: the ends of the probability of an event -------------------------------------------------------------
+# --- the probability of an event, for each observer -----------------------------------------------------------------
 
 
-def enclose(content: Mapping[str, Any], bit: int) -> tuple[float, float]:
-    """Enclose the probability of the event of a certificate.
-
-    Parameters
-    ----------
-    content : mapping
-        The certificate.
-    bit : {1, 0}
-        The value of the entries.
-
-    Returns
-    -------
-    tuple of float
-        The lower and the upper end.
-    """
-    case, ends = Case(content["setting"]), []
-    ranges = _ranges(content["event"])
-    for low, high, decision in ranges:
-        if content["observer"] == "expected":
-            ends.append(_of_average(case, bit, low, high))
-        elif content["observer"] == "marginal":
-            ends.append(_of_time(case, bit, low, high, decision, int(content["strata"])))
+def _enclose(content: Mapping[str, Any], bit: int) -> tuple[float, float]:
+    """Enclose the probability of an event."""
+    case, ranges = _Case(content["setting"]), list[Range]()
+    for begin, end, decision in content["event"]["ranges"]:
+        low, high = -math.inf if begin is None else float(begin), math.inf if end is None else float(end)
+        known = [top for _, top, other in ranges if other == decision or None in (other, decision)]
+        if not low < high or decision not in (None, 0, 1) or any(top > low for top in known):
+            raise UnreadableError("no certificate: the ranges of its event are not in order")
+        ranges.append((low, high, decision))
     if content["observer"] == "informed":
         ends = [_of_sequence(case, bit, ranges)]
-    off = 1.0 + 4.0 * len(ends) * UNIT
-    return sum(low for low, _ in ends) / off, min(sum(high for _, high in ends) * off, 1.0)
+    elif content["observer"] == "marginal":
+        ends = [_of_time(case, bit, each, int(content["strata"])) for each in ranges]
+    elif content["observer"] == "expected" and all(decision is None for *_, decision in ranges):
+        ends = [_of_average(case, bit, *each[:2]) for each in ranges]
+    else:
+        raise ValueError("observer")
+    off = 4.0 * len(ends) * UNIT
+    return sum(low for low, _ in ends) * (1.0 - off), min(sum(high for _, high in ends) * (1.0 + off), 1.0)
 
 
-def _ranges(event: Mapping[str, Any]) -> list[tuple[float, float, int | None]]:
-    """The ranges of an event, which must not overlap."""
-    found = []
-    for low, high, decision in event["ranges"]:
-        ends = -math.inf if low is None else float(low), math.inf if high is None else float(high)
-        found.append((*ends, None if decision is None else int(decision)))
-    for place, (low, high, decision) in enumerate(found):
-        before = [end for _, end, other in found[:place] if None in {other, decision} or other == decision]
-        if not low < high or decision not in {None, 0, 1} or any(end > low for end in before):
-            raise UnreadableError("no certificate: the ranges of its event are not in order")
-    return found
+def _of_average(case: _Case, bit: int, low: float, high: float) -> tuple[float, float]:
+    """Enclose P(low <= g(L) < high), where g(L) = E[tau | L] does not fall."""
+    (a, b), (c, d) = _reached(case, bit, low), _reached(case, bit, high)
+    least, most = case.between(b, c)[0], case.between(a, d)[1]
+    if case.name == "none":
+        least, most = np.array(float(b < 0.0 <= c)), np.array(float(a < 0.0 <= d))
+    return float(least), float(most)
 
 
-def _of_average(case: Case, bit: int, low: float, high: float) -> tuple[float, float]:
-    below, upto = _average_below(case, bit, low), _average_below(case, bit, high)
-    return max(upto[0] - below[1] - UNIT, 0.0), min(max(upto[1] - below[0] + UNIT, 0.0), 1.0) if upto[1] else 0.0
-
-
-def _average_below(case: Case, bit: int, edge: float) -> tuple[float, float]:
-    """Enclose P(g(L) < edge), where g(L) = E[tau | L] does not fall: the L at which it reaches the edge, on a grid."""
+def _reached(case: _Case, bit: int, edge: float) -> tuple[float, float]:
+    """Enclose the L at which g reaches an edge: on a grid, which makes the answer the same on every processor."""
     if edge <= 1.0 or math.isinf(edge):
-        return (0.0, 0.0) if edge <= 1.0 else (1.0, 1.0)
-    start, grid = max(case.least, case.no_room), 2.0 ** (math.floor(math.log2(case.step)) - 20)
+        return (-math.inf, -math.inf) if edge <= 1.0 else (math.inf, math.inf)
 
-    def mean(excess: list[float]) -> Ends:
-        return _Walks(case, bit, case.b_up + np.array(excess), case.b_low + np.array(excess), None).mean()
+    def mean(*excess: float) -> Ends:
+        return _Walks(case, bit, case.b_up + np.array(excess), case.b_low + np.array(excess)).mean
 
-    if case.least > case.no_room:
-        if mean([start - case.margin])[0][0] >= edge:
-            return 0.0, 0.0
-        if case.law["name"] == "none":
-            return (1.0, 1.0) if mean([start + case.margin])[1][0] < edge else (0.0, 1.0)
-    near, far = 0, 1 << 20  # points of the grid: g is surely not below the edge at `far`
-    while (beyond := case.tail(start + grid * far)[1] > 1e-30) and mean([start + grid * far])[0][0] < edge:
+    start, grid, off = max(case.least, case.no_room), 2.0 ** (math.floor(math.log2(case.step)) - 20), case.margin
+    if case.least > case.no_room and mean(start - off)[0][0] >= edge:
+        return -math.inf, -math.inf
+    if case.name == "none":
+        return (math.inf, math.inf) if mean(start + off)[1][0] < edge else (-math.inf, math.inf)
+    near, far = 0, 1 << 20  # points of the grid: at `far` g is surely not below the edge
+    while (some := float(case.tail(start + grid * far)[1]) > 1e-30) and mean(start + grid * far)[0][0] < edge:
         near, far = far, far * 4
-    while beyond and far - near > 1:
+    while some and far - near > 1:
         points = sorted({near + (far - near) * k // 16 for k in range(1, 16)} - {near, far})
-        ends = mean([start + grid * point for point in points])[0]
+        ends = mean(*(start + grid * point for point in points))[0]
         far = min([far, *(point for point, end in zip(points, ends, strict=True) if end >= edge)])
         near = max([near, *(point for point in points if point < far)])
     back = 1
-    while near > 0 and mean([start + grid * near])[1][0] >= edge:  # g may be below the edge here
+    while near > 0 and mean(start + grid * near)[1][0] >= edge:  # it may be below the edge here
         near, back = max(near - back, 0), 2 * back
-    below, least = case.tail(start + grid * near - case.margin)[1], case.tail(start + grid * far + case.margin)[0]
-    return max(1.0 - float(below) - UNIT, 0.0), min(1.0 - float(least) + UNIT, 1.0)
+    return start + grid * near - off, start + grid * far + off if some else math.inf
 
 
-def _of_time(
-    case: Case, bit: int, low: float, high: float, decision: int | None, strata: int
-) -> tuple[float, float]:
-    """Enclose P(low <= tau < high, decision): laws at both ends of many ranges of L bracket those between them."""
-    before, last = max(math.ceil(low) - 1, 0) if low > -math.inf else 0, high if math.isinf(high) else math.ceil(high) - 1
-    reach = max(int(last if last < math.inf else before), 1) if last < math.inf or decision is None else None
-    cuts, off = _cuts(case, reach, strata), case.margin
-    weights, end = case.between(cuts[:-1], cuts[1:]), case.tail(cuts[-1])
-    if case.law["name"] == "none":
-        weights = (np.ones(1), np.ones(1))
-    near, far = cuts[:-1] - off, cuts[1:] + off
-    one, zero = decision in {None, 1}, decision in {None, 0}
-
-    def stopped(up: Array, low: Array, which: int) -> tuple[Array, Array]:
-        """By `before` and by `last`, for the ranges and for all L beyond them."""
-        top = cuts[-1:] - off
-        walks = _Walks(case, bit, case.b_up + np.append(up, top), case.b_low + np.append(low, top), reach)
-        found = []
-        for time in (before, last):
-            ends, any_decision = walks.upto(time, decision)[which], walks.upto(time, None)[which]
-            ends[-1] = any_decision[-1] if which else 0.0
-            if math.isinf(time):
-                ends = np.ones(ends.size) if decision is None else np.append(ends[:-1], float(which))
-            found.append(np.maximum(ends, 0.0))
-        return found[0], found[1]
-
-    most = stopped(near if one else far, near if zero else far, 1)
-    least = stopped(far if one else near, far if zero else near, 0)
-    lows, highs = np.maximum(least[1] - most[0] - UNIT, 0.0), np.clip(most[1] - least[0] + UNIT, 0.0, 1.0)
-    highs[most[1] == 0.0] = 0.0
-    coin = case.coin() if low <= 1.0 < high else (0.0, 0.0)
-    share, slack = 1.0 if decision is None else 0.5, (4.0 * cuts.size + 8.0) * UNIT
-    total = weights[0] @ lows[:-1] + end[0] * lows[-1], weights[1] @ highs[:-1] + end[1] * highs[-1]
-    return float(total[0] + share * coin[0]) * (1.0 - slack), float(total[1] + share * coin[1]) * (1.0 + slack)
-
-
-def _cuts(case: Case, reach: float | None, strata: int) -> Array:
-    """Cut the values of L at which a walk may stop by `reach` into ranges."""
-    if not 1 <= strata <= 1 << 14 or strata * (reach or 4e4) > 5e6:
+def _of_time(case: _Case, bit: int, event: Range, strata: int) -> tuple[float, float]:
+    """Enclose P(low <= tau < high, decision) from laws at both ends of many ranges of L."""
+    low, high, decision = event
+    if math.isinf(high) and decision is not None:
+        raise UnreadableError("cannot be checked here: an event without an end has a decision")
+    before = max(math.ceil(low) - 1, 0) if low > -math.inf else 0
+    last = max(before if math.isinf(high) else math.ceil(high) - 1, 1)
+    if not 1 <= strata <= 1 << 14 or strata * last > 5e6:
         raise UnreadableError("cannot be checked here: too many ranges of L")
-    start, room = max(case.least, case.no_room), case.step
+    start, room, off = max(case.least, case.no_room), case.step, case.margin
     while case.tail(start + room)[1] > 1e-9:
         room *= 1.5
-    if reach is not None:  # Hoeffding: hardly a walk deviates from its mean by more than 4 c sqrt(N)
-        drift = abs(case.p_phi * case.up - (1.0 - case.p_phi) * case.down)
-        far = min(reach * max(case.up, case.down), reach * drift + 4.0 * case.step * math.sqrt(reach)) + case.no_room - start
-        room = max(min(room, far), case.step)
-    return start + room * (np.zeros(2) if case.law["name"] == "none" else np.linspace(0.0, 1.0, strata + 1))
+    # beyond this L hardly a walk stops by then (Hoeffding); whether one does is counted in any case
+    far = min(last * max(case.up, case.down), last * case.drift + 4.0 * case.step * math.sqrt(last)) + case.no_room
+    cuts = np.linspace(start, start + max(min(room, far - start), case.step), strata + 1)
+    weights, beyond = case.between(cuts[:-1], cuts[1:]), case.tail(cuts[-1])
+    if case.name == "none":
+        cuts, weights = np.zeros(2), (np.ones(1), np.ones(1))
+    near, wide = np.append(cuts[:-1], cuts[-1]) - off, np.append(cuts[1:] + off, cuts[-1] - off)  # the last: L beyond
+    up, down = (near, wide) if decision != 0 else (wide, near), (near, wide) if decision != 1 else (wide, near)
+
+    def stopped(which: int, time: float) -> Array:
+        if math.isinf(time):
+            return np.ones(near.size)
+        ends = walks[which].upto(int(time), decision)[1 - which]
+        ends[-1] = 0.0 if which else walks[0].upto(int(time), None)[1][-1]
+        return ends
+
+    walks = [_Walks(case, bit, case.b_up + up[which], case.b_low + down[which], last) for which in (0, 1)]
+    ends = stopped(1, high - 1) - stopped(0, before) - UNIT, stopped(0, high - 1) - stopped(1, before)
+    least, most = np.maximum(ends[0], 0.0), np.where(ends[1] > 0.0, np.minimum(ends[1] + UNIT, 1.0), 0.0)
+    share, slack = (1.0 if decision is None else 0.5) * (low <= 1.0 < high), (4.0 * cuts.size + 8.0) * UNIT
+    low, high = share * case.coin()
+    low += weights[0] @ least[:-1] + beyond[0] * least[-1]
+    high += weights[1] @ most[:-1] + beyond[1] * most[-1]
+    return float(low) * (1.0 - slack), float(high) * (1.0 + slack)
 
 
-def _of_sequence(case: Case, bit: int, ranges: list[tuple[float, float, int | None]]) -> tuple[float, float]:
-    """Enclose the probability that a fixed sequence stops in the ranges, from the excess over the bounds at each sample."""
+def _of_sequence(case: _Case, bit: int, ranges: list[Range]) -> tuple[float, float]:
+    """Enclose P(a fixed sequence stops in the ranges): tau > k exactly if L > the largest excess of k samples."""
     bits, tau = case.bits.copy(), np.arange(1.0, case.bits.size + 1.0)
-    if case.entries[-1] > bits.size or bits.size == 0 or not np.all((bits == 0) | (bits == 1)):
-        raise UnreadableError("no certificate: its sequence is impossible")
+    fits = case.entries[-1] <= bits.size and np.all((bits == 0) | (bits == 1))
+    if not fits or any(high > tau.size + 1 for _, high, _ in ranges):
+        raise UnreadableError("no certificate: its sequence does not fit")
     bits[np.array(case.entries) - 1] = bit
-    ones = np.cumsum(bits)
-    walk = ones * case.up - (tau - ones) * case.down
+    walk = (ones := np.cumsum(bits)) * case.up - (tau - ones) * case.down
     off = 2.0**-48 * (tau * case.step + case.b_up + case.b_low)
-    sides = walk - case.b_up, -walk - case.b_low
-    excess = np.maximum(*sides)
-    low, high = (np.maximum.accumulate(np.append(case.no_room + sign * off[0], excess + sign * off)) for sign in (-1, 1))
+    over, under = walk - case.b_up, -walk - case.b_low
+    low, high = (
+        np.maximum.accumulate(np.append(case.no_room + sign * off[0], np.maximum(over, under) + sign * off))
+        for sign in (-1.0, 1.0)
+    )
     least, most = case.between(high[:-1], low[1:])[0], case.between(low[:-1], high[1:])[1]
-    most[excess + off <= low[:-1]] = 0.0  # surely no record
-    unsure, up = np.abs(sides[0] - sides[1]) <= 2.0 * off, sides[0] > sides[1]
-    coin, total = case.coin(), np.zeros(2)
+    most[np.maximum(over, under) + off <= low[:-1]] = 0.0  # surely no record
+    unsure, total = np.abs(over - under) <= 2.0 * off, np.zeros(2)
     for begin, end, decision in ranges:
-        if end > tau.size + 1:
-            raise UnreadableError("no certificate: its event lies beyond its sequence")
-        here = (tau >= begin) & (tau < end)
-        mine = here if decision is None else here & (up == decision)
-        total[0] += least[mine if decision is None else mine & ~unsure].sum()
-        total[1] += most[mine if decision is None else mine | (here & unsure)].sum()
-        total += np.array(coin) * ((1.0 if decision is None else 0.5) if begin <= 1.0 < end else 0.0)
+        here, side = (tau >= begin) & (tau < end), (over > under) == decision
+        surely, perhaps = (here, here) if decision is None else (here & side & ~unsure, here & (side | unsure))
+        coin = case.coin() * ((1.0 if decision is None else 0.5) * (begin <= 1.0 < end))
+        total += np.array([least[surely].sum(), most[perhaps].sum()]) + coin
     slack = (2.0 * tau.size + 8.0 * len(ranges)) * UNIT
     return float(total[0]) * (1.0 - slack), min(float(total[1]) * (1.0 + slack), 1.0)
+
+
+# --- every bin of averages ------------------------------------------------------------------------------------------
+
+
+def _bins(content: Mapping[str, Any], walks: bool) -> tuple[dict[int, list[tuple[float, float]]], Array]:
+    """Enclose the probabilities of all bins, and find those where one member's L are the other's, shifted a little."""
+    case, epsilon, reached = _Case(content["setting"]), float(content["claim"]["epsilon"]), {}
+    averages = np.array([float(edge["average"]) for edge in content["edges"]])
+    if (
+        content["observer"] != "expected"
+        or case.name == "none"
+        or not averages[0] <= 1.0
+        or np.any(np.diff(averages) <= 0.0)
+    ):
+        raise UnreadableError("cannot be checked here: bins of another kind")
+    ends, steps = {}, 4.0 * averages + 1000.0  # a guess, where walks are not followed
+    for bit in (1, 0):
+        found = [[-math.inf if x is None else float(x) for x in edge[f"L{bit}"]] for edge in content["edges"]]
+        found[0] = [-math.inf, -math.inf]
+        low, high = reached[bit] = np.array(found).T.copy()
+        if walks:
+            steps = np.maximum(_followed(case, bit, averages, low, high), steps if bit == 0 else 0.0)
+        least = case.between(high, np.append(low[1:], math.inf))[0]
+        most = case.between(low, np.append(high[1:], math.inf))[1]
+        ends[bit] = [(float(a), float(b)) for a, b in zip(least, most, strict=True)]
+    shift = [
+        _shift(case, reached[1][:, k].tolist(), reached[0][:, k].tolist(), int(steps[k]))
+        for k in range(1, averages.size)
+    ]
+    before, after = np.array([*(shift[:1] or [math.nan]), *shift]), np.array([*shift, *(shift[-1:] or [math.nan])])
+    small = np.abs(before) * case.step <= epsilon * case.law.get("scale", 0.0) * (1.0 + 2.0**-40)
+    return ends, (before == after) & small & (case.name == "laplace")
+
+
+def _followed(case: _Case, bit: int, averages: Array, low: Array, high: Array) -> Array:
+    """Follow walks at both ends of each L, which must be below their edge and not below it. Return their length."""
+    steps, off, start = np.ones(low.size), case.margin, max(case.least, case.no_room)
+    for first in range(1, low.size, 8):
+        mine = slice(first, min(first + 8, low.size))
+        under = np.maximum(low[mine] + off, start + off)  # up to `start` an average is 1, or has no probability
+        excess = np.concatenate([under, high[mine] - off, high[mine] + off])
+        if not np.all((excess > case.no_room) & (excess < math.inf)):
+            raise RejectedError("an edge is said to be reached where no room is left between the bounds")
+        walks = _Walks(case, bit, case.b_up + excess, case.b_low + excess)
+        (below, _, _), (_, above, _) = np.split(walks.mean[1] + 1e-8, 3), np.split(walks.mean[0] - 1e-8, 3)
+        wrong = ((below >= averages[mine]) & (low[mine] > start)) | (above < averages[mine])
+        if np.any(wrong):
+            average = float(averages[mine][wrong][0])
+            raise RejectedError(f"the average of x_n = {bit} does not reach {average:g} where it is said to")
+        steps[mine] = walks.steps
+    return steps
+
+
+def _shift(case: _Case, one: list[float], zero: list[float], steps: int) -> float:
+    """Find how much larger the L is at which x_n = 1 reaches an edge, exactly, in units of c; nan if that is unknown.
+
+    Averages change only at an excess that walks can have. If one such excess is in the range of L, they change there.
+    """
+    n, found = np.arange(1.0, steps + 1.0), []
+    for low, high in (one, zero):
+        middle, half, keys = 0.5 * (low + high), 0.5 * (high - low) + 2.0 * case.margin, set[tuple[int, int, int]]()
+        if not half < 0.01 * case.step:
+            return math.nan
+        for side, bound in ((1, case.b_up), (-1, case.b_low)):
+            ones = np.round((side * (middle + bound) + n * case.down) / case.step)
+            here = (
+                (np.abs(side * (ones * case.step - n * case.down) - bound - middle) <= half)
+                & (ones >= 0.0)
+                & (ones <= n)
+            )
+            pairs = zip(n[here].astype(int).tolist(), ones[here].astype(int).tolist(), strict=True)
+            keys |= {(0, side * (2 * k - m), 0) if case.even else (m, k, side) for m, k in pairs}
+        found.append(keys)
+    if len(found[0]) != 1 or len(found[1]) != 1:
+        return math.nan
+    ((m1, k1, side1),), ((m0, k0, side0),) = found
+    if case.even:
+        return 0.5 * (k1 - k0)
+    return float(side1 * (k1 - k0)) if (m1, side1) == (m0, side0) else math.nan
 
 
 # --- the check ------------------------------------------------------------------------------------------------------
 
 
-def rounded(low: float, high: float) -> tuple[Decimal, Decimal]:
-    """Round ends outwards to the digits that a certificate states.
+def _found(content: Mapping[str, Any], walks: bool = True) -> dict[int, list[tuple[float, float]]]:
+    """Enclose what the certificate is about, and compare it with the claim."""
+    claim, event = content["claim"], content.get("event", {})
+    epsilon, delta = float(claim["epsilon"]), Fraction(float(claim["delta"]))
+    if not 0.0 <= epsilon <= 700.0 or not 0 <= delta < 1 or event.get("likelier", 1) not in (0, 1):
+        raise UnreadableError("no certificate, or one of a claim that cannot be checked here")
+    times = Fraction(math.exp(epsilon)) * (1 + Fraction(epsilon) / 10**12 + Fraction(1, 2**50))
+    if content["verdict"] == "violated":
+        ends, side = {bit: [_enclose(content, bit)] for bit in (1, 0)}, event["likelier"]
+        low, high = ends[side][0][0], ends[1 - side][0][1]
+        if not Fraction(low) > times * Fraction(high) + delta:
+            raise RejectedError(f"the claim allows P_{side} from {low!r} where P_{1 - side} is up to {high!r}")
+        return ends
+    if content["verdict"] != "certified":
+        raise ValueError("verdict")
+    ends, inside = _bins(content, walks)
+    for p, q in ((ends[1], ends[0]), (ends[0], ends[1])):
+        pairs = [(Fraction(a[1]), Fraction(b[0])) for a, b, fine in zip(p, q, inside.tolist(), strict=True) if not fine]
+        needed = [a - b * Fraction(math.exp(epsilon)) * (1 - Fraction(1, 2**50)) for a, b in pairs]
+        if sum(max(x, Fraction(0)) for x in needed) > delta:
+            raise RejectedError("the claim is not proven to hold in all bins")
+    return ends
 
-    Parameters
-    ----------
-    low, high : float
-        The ends.
 
-    Returns
-    -------
-    tuple of Decimal
-        The stated ends. A part in 10^11 is added first: other processors round sums differently.
-    """
+def _rounded(low: float, high: float) -> list[Decimal]:
+    """Round ends outwards. A part in 10^12 is added first: processors add sums in different orders."""
     ends = []
     for end, sign, way in ((low, -1, ROUND_FLOOR), (high, 1, ROUND_CEILING)):
-        moved = Decimal(end) * (1 + sign * Decimal("1e-11"))
+        moved = Decimal(end) * (1 + sign * Decimal("1e-12"))
         ends.append(min(moved.quantize(_unit(moved), way), Decimal(1)) if end else Decimal(0))
-    return ends[0], ends[1]
+    return ends
 
 
 def _unit(value: Decimal) -> Decimal:
     return Decimal(1).scaleb(value.adjusted() - DIGITS + 1)
 
 
-def _fits(found: tuple[float, float], stated: list[Decimal]) -> bool:
-    """Whether the stated ends are those found, rounded outwards by one unit of the last digit and a hundredth at most."""
-    (low, high), ends = (Decimal(found[0]), Decimal(found[1])), stated
-    room = [_unit(end) * Decimal("1.01") if end else Decimal(0) for end in (low, high)]
-    return 0 <= low - ends[0] <= room[0] and 0 <= ends[1] - high <= room[1] and 0 <= ends[0] <= ends[1] <= 1
+def _digest(content: Mapping[str, Any]) -> str:
+    rest = {key: value for key, value in content.items() if key != "digest"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def refutes(claim: Mapping[str, Any], likely: Any, other: Any) -> bool:
-    """Compare two probabilities with a claim, exactly: ``likely > e^epsilon other + delta``.
-
-    Parameters
-    ----------
-    claim : mapping
-        The claimed `epsilon` and `delta`.
-    likely : float or Decimal
-        A lower end of the probability for the likelier member.
-    other : float or Decimal
-        An upper end for the other member.
-
-    Returns
-    -------
-    bool
-        Whether the claim fails.
-    """
-    epsilon, delta = float(claim["epsilon"]), Fraction(float(claim["delta"]))
-    if not 0.0 <= epsilon < math.inf or not 0 <= delta < 1:
-        raise UnreadableError("no certificate: its claim is impossible")
-    times = Fraction(math.exp(min(epsilon, 700.0))) * (1 + Fraction(1, 2**50))
-    return Fraction(likely) > times * Fraction(other) + delta if epsilon <= 700.0 or other == 0 else False
-
-
-def digest(content: Mapping[str, Any]) -> str:
-    """Compute the digest of everything but the digest itself.
+def state(content: Mapping[str, Any]) -> str:
+    """Add what a certificate states. Walks are followed for an event, but not for all bins.
 
     Parameters
     ----------
     content : mapping
-        The certificate as it was read.
+        The certificate without the ends of probabilities and without its digest.
 
     Returns
     -------
     str
-        SHA-256, in hexadecimal digits.
+        The file.
+
+    Raises
+    ------
+    UnreadableError, RejectedError
+        As for `check`.
     """
-    rest = {key: value for key, value in content.items() if key != "digest"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True, default=str).encode()).hexdigest()
+    found, whole = _found(content, walks=False), {"certificate": "dpsmc_audit", "schema": SCHEMA, **content}
+    for bit in (1, 0):
+        ends = [[float(end) for end in _rounded(*each)] for each in found[bit]]
+        whole[f"p{bit}"] = ends[0] if content["verdict"] == "violated" else ends
+    whole["digest"] = _digest(json.loads(json.dumps(whole), parse_float=Decimal))
+    return json.dumps(whole, indent=1, allow_nan=False) + "\n"
 
 
 def check(text: str) -> str:
@@ -448,7 +455,7 @@ def check(text: str) -> str:
     Parameters
     ----------
     text : str
-        The content of the file.
+        The file.
 
     Returns
     -------
@@ -458,50 +465,47 @@ def check(text: str) -> str:
     Raises
     ------
     UnreadableError
-        If it is no certificate of this version, or about something that cannot be checked here.
+        If it is no certificate of this version, or one that cannot be checked here.
     RejectedError
         If it proves nothing.
     """
     try:
-        content = json.loads(text, parse_float=Decimal, parse_constant=_refused)
+        content = json.loads(text, parse_float=Decimal, parse_constant=Decimal)
         if content["certificate"] != "dpsmc_audit":
-            raise KeyError("certificate")
+            raise ValueError("certificate")
         if content["schema"] != SCHEMA:
-            raise UnreadableError(f"schema {content['schema']} is not {SCHEMA}, the one that is checked here")
-        if content["digest"] != digest(content):
-            raise RejectedError("the digest does not fit: something was changed")
-        return _violated(content)
+            raise UnreadableError(f"its schema is {content['schema']}; {SCHEMA} is checked here")
+        if content["digest"] != _digest(content):
+            raise RejectedError("its digest does not fit: something was changed")
+        found, violated = _found(content), content["verdict"] == "violated"
+        for bit in (1, 0):
+            for each, ends in zip(found[bit], [content[f"p{bit}"]] if violated else content[f"p{bit}"], strict=True):
+                _compare(bit, each, [Decimal(end) for end in ends])
+        return _words(content, found)
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise UnreadableError(f"no certificate, or a damaged one ({type(error).__name__})") from error
 
 
-def _refused(name: str) -> None:
-    raise ValueError(name)
+def _compare(bit: int, found: tuple[float, float], stated: list[Decimal]) -> None:
+    """Refuse ends that are not those found, rounded outwards: by one unit of the last digit and a hundredth at most."""
+    low, high = (Decimal(end) for end in found)
+    room = [_unit(end) * Decimal("1.01") if end else Decimal(0) for end in (low, high)]
+    if len(stated) != 2 or not (0 <= low - stated[0] <= room[0] and 0 <= min(stated[1], Decimal(1)) - high <= room[1]):
+        raise RejectedError(
+            f"P_{bit} is stated from {' to '.join(map(str, stated))}, and found from {low:.12g} to {high:.12g}"
+        )
 
 
-def _violated(content: dict[str, Any]) -> str:
-    claim, likelier, found = content["claim"], content["event"]["likelier"], {}
-    if likelier not in (0, 1) or content["observer"] not in ("expected", "marginal", "informed"):
-        raise ValueError("likelier")
-    stated = {bit: [Decimal(end) for end in content[f"p{bit}"]] for bit in (1, 0)}
-    for bit, ends in stated.items():
-        found[bit] = enclose(content, bit)
-        if not all(end == 0 or -400 < end.adjusted() < 1 for end in ends) or not _fits(found[bit], ends):
-            text = " to ".join(map(str, ends))
-            raise RejectedError(f"P_{bit} is stated from {text}, and found from {found[bit][0]!r} to {found[bit][1]!r}")
-    low, high = found[likelier][0], found[1 - likelier][1]
-    if not refutes(claim, low, high) or not refutes(claim, stated[likelier][0], stated[1 - likelier][1]):
-        raise RejectedError(f"the claim allows P_{likelier} from {low!r} where P_{1 - likelier} is up to {high!r}")
-    ends = ", ".join(f"P_{bit} from {found[bit][0]:.9g} to {found[bit][1]:.9g}" for bit in (1, 0))
-    return f"epsilon={claim['epsilon']}, delta={claim['delta']} fails on {_words(content)}: {ends}"
-
-
-def _words(content: dict[str, Any]) -> str:
-    seen, said = ("average" if content["observer"] == "expected" else "tau"), []
+def _words(content: Mapping[str, Any], found: dict[int, list[tuple[float, float]]]) -> str:
+    claim = f"epsilon={content['claim']['epsilon']}, delta={content['claim']['delta']}"
+    if content["verdict"] == "certified":
+        return f"{claim} holds for the averages in all {len(found[1])} bins"
+    seen, said = "average of tau" if content["observer"] == "expected" else "tau", []
     for low, high, decision in content["event"]["ranges"]:
         times = f"{'' if low is None else f'{low} <= '}{seen}{'' if high is None else f' < {high}'}"
-        said.append(times if decision is None else f"{times}, decision {decision}")
-    return " or ".join(said[:3]) + (f" or {len(said) - 3} ranges more" if len(said) > 3 else "")
+        said.append(times if decision is None else f"{times} with decision {decision}")
+    ends = ", ".join(f"P_{bit} from {found[bit][0][0]:.9g} to {found[bit][0][1]:.9g}" for bit in (1, 0))
+    return f"{claim} fails on {' or '.join(said[:3])}{' or others' if said[3:] else ''}: {ends}"
 
 
 def main(arguments: list[str]) -> int:
@@ -525,7 +529,10 @@ def main(arguments: list[str]) -> int:
         print(f"rejected: {error}")
         return 1
     except (OSError, UnicodeError, UnreadableError) as error:
-        print(f"{arguments[0] if arguments else 'no file'}: {getattr(error, 'strerror', None) or error}", file=sys.stderr)
+        print(
+            f"{arguments[0] if arguments else 'certificate'}: {getattr(error, 'strerror', None) or error}",
+            file=sys.stderr,
+        )
         return 2
     return 0
 
