@@ -441,7 +441,18 @@ def state(content: Mapping[str, Any]) -> str:
     UnreadableError, RejectedError
         As for `check`.
     """
-    found, whole = _found(content, walks=False), {"certificate": "dpsmc_audit", "schema": SCHEMA, **content}
+    whole = {"certificate": "dpsmc_audit", "schema": SCHEMA, **content}
+    if (
+        content["verdict"] == "certified"
+    ):  # room for rounding, and few digits; an average without a lower end needs none
+        digits = -math.ceil(math.log10(4.0 * _Case(content["setting"]).margin))
+        for edge in (edges := [dict(edge) for edge in content["edges"]]):
+            for name, (low, high) in ((name, edge[name]) for name in ("L1", "L0")):
+                if low is not None:
+                    whole_units = math.floor(low * 10.0**digits - 1.0), math.ceil(high * 10.0**digits + 1.0)
+                    edge[name] = [round(end * 10.0**-digits, digits) for end in whole_units]
+        whole["edges"] = edges
+    found = _found(whole, walks=False)
     for bit in (1, 0):
         ends = [[float(end) for end in _rounded(*each)] for each in found[bit]]
         whole[f"p{bit}"] = ends[0] if content["verdict"] == "violated" else ends
