@@ -58,9 +58,7 @@ def _enclosed(test: Sprt, p_phi: float, excess: float, forced: Mapping[int, int]
     null = rare if turned.over else (1.0 - rare[1], 1.0 - rare[0])
     lost, longest = begun.law.lost, float(np.max(mean[1], initial=0.0))
     known = begun.law.mean + begun.law.alive * last, begun.law.null_probability
-    ends = [
-        [value + float(dot(begun.cells, end)) for end in pair] for value, pair in zip(known, (mean, null), strict=True)
-    ]
+    ends = [[value + float(dot(begun.cells, end)) for end in pair] for value, pair in zip(known, (mean, null), strict=True)]
     slack = 1e-12 * last
     return (
         Enclosure(ends[0][0] * (1.0 - slack), ends[0][1] * (1.0 + slack) + lost * (last + longest), "wald"),
