@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SCHEMA", "RejectedError", "UnreadableError", "check", "main", "state"]
+__all__ = ["LONGEST", "SCHEMA", "RejectedError", "UnreadableError", "check", "digest", "found_ends", "main", "rounded"]
 
 SCHEMA, DIGITS, LONGEST, UNIT, TINY = 1, 8, 100_000, 2.0**-53, 1e-300
 NUMBERS = {
@@ -381,8 +381,26 @@ def _shift(case: _Case, one: list[float], zero: list[float], steps: int) -> floa
 # --- the check ------------------------------------------------------------------------------------------------------
 
 
-def _found(content: Mapping[str, Any], walks: bool = True) -> dict[int, list[tuple[float, float]]]:
-    """Enclose what the certificate is about, and compare it with the claim."""
+def found_ends(content: Mapping[str, Any], walks: bool = True) -> dict[int, list[tuple[float, float]]]:
+    """Enclose what a certificate is about, and compare it with the claim.
+
+    Parameters
+    ----------
+    content : mapping
+        The certificate.
+    walks : bool
+        Whether the L of bins are proven; otherwise they are taken as they are.
+
+    Returns
+    -------
+    dict
+        For x_n = 1 and 0, the ends of the probability of the event or of each bin.
+
+    Raises
+    ------
+    UnreadableError, RejectedError
+        If it cannot be checked, or proves nothing.
+    """
     claim, event = content["claim"], content.get("event", {})
     epsilon, delta = float(claim["epsilon"]), Fraction(float(claim["delta"]))
     if not 0.0 <= epsilon <= 700.0 or not 0 <= delta < 1 or event.get("likelier", 1) not in (0, 1):
@@ -405,8 +423,19 @@ def _found(content: Mapping[str, Any], walks: bool = True) -> dict[int, list[tup
     return ends
 
 
-def _rounded(low: float, high: float) -> list[Decimal]:
-    """Round ends outwards. A part in 10^12 is added first: processors add sums in different orders."""
+def rounded(low: float, high: float) -> list[Decimal]:
+    """Round ends outwards. A part in 10^12 is added first: processors add sums in different orders.
+
+    Parameters
+    ----------
+    low, high : float
+        The ends.
+
+    Returns
+    -------
+    list of Decimal
+        The ends as they are stated.
+    """
     ends = []
     for end, sign, way in ((low, -1, ROUND_FLOOR), (high, 1, ROUND_CEILING)):
         moved = Decimal(end) * (1 + sign * Decimal("1e-12"))
@@ -418,46 +447,21 @@ def _unit(value: Decimal) -> Decimal:
     return Decimal(1).scaleb(value.adjusted() - DIGITS + 1)
 
 
-def _digest(content: Mapping[str, Any]) -> str:
-    rest = {key: value for key, value in content.items() if key != "digest"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def state(content: Mapping[str, Any]) -> str:
-    """Add what a certificate states. Walks are followed for an event, but not for all bins.
+def digest(content: Mapping[str, Any]) -> str:
+    """Compute SHA-256 of everything but the digest itself.
 
     Parameters
     ----------
     content : mapping
-        The certificate without the ends of probabilities and without its digest.
+        The certificate, with its numbers as they are written.
 
     Returns
     -------
     str
-        The file.
-
-    Raises
-    ------
-    UnreadableError, RejectedError
-        As for `check`.
+        Hexadecimal digits.
     """
-    whole = {"certificate": "dpsmc_audit", "schema": SCHEMA, **content}
-    if (
-        content["verdict"] == "certified"
-    ):  # room for rounding, and few digits; an average without a lower end needs none
-        digits = -math.ceil(math.log10(4.0 * _Case(content["setting"]).margin))
-        for edge in (edges := [dict(edge) for edge in content["edges"]]):
-            for name, (low, high) in ((name, edge[name]) for name in ("L1", "L0")):
-                if low is not None:
-                    whole_units = math.floor(low * 10.0**digits - 1.0), math.ceil(high * 10.0**digits + 1.0)
-                    edge[name] = [round(end * 10.0**-digits, digits) for end in whole_units]
-        whole["edges"] = edges
-    found = _found(whole, walks=False)
-    for bit in (1, 0):
-        ends = [[float(end) for end in _rounded(*each)] for each in found[bit]]
-        whole[f"p{bit}"] = ends[0] if content["verdict"] == "violated" else ends
-    whole["digest"] = _digest(json.loads(json.dumps(whole), parse_float=Decimal))
-    return json.dumps(whole, indent=1, allow_nan=False) + "\n"
+    rest = {key: value for key, value in content.items() if key != "digest"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def check(text: str) -> str:
@@ -486,9 +490,9 @@ def check(text: str) -> str:
             raise ValueError("certificate")
         if content["schema"] != SCHEMA:
             raise UnreadableError(f"its schema is {content['schema']}; {SCHEMA} is checked here")
-        if content["digest"] != _digest(content):
+        if content["digest"] != digest(content):
             raise RejectedError("its digest does not fit: something was changed")
-        found, violated = _found(content), content["verdict"] == "violated"
+        found, violated = found_ends(content), content["verdict"] == "violated"
         for bit in (1, 0):
             for each, ends in zip(found[bit], [content[f"p{bit}"]] if violated else content[f"p{bit}"], strict=True):
                 _compare(bit, each, [Decimal(end) for end in ends])

@@ -11,18 +11,20 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpsmc_audit.certificate import RejectedError, UnreadableError, state
+from dpsmc_audit.certificate import LONGEST, SCHEMA, RejectedError, UnreadableError, digest, found_ends, rounded
 from dpsmc_audit.evidence.profiles import factor
 from dpsmc_audit.evidence.witness import Event, Ranges
 from dpsmc_audit.mechanisms import Exponential, Laplace, NoNoise, Truncated
 from dpsmc_audit.numerics.arrays import FloatArray
 from dpsmc_audit.runs.files import write_text
 from dpsmc_audit.setting import Adjacent
+from dpsmc_audit.sprt import Sprt
 
 if TYPE_CHECKING:
     from dpsmc_audit.evidence.claims import Point, Promise
@@ -143,11 +145,11 @@ def certificate_of_event(
         if proposal.margin(point, side) <= 0.0 or len(proposal.ranges) > _RANGES:
             continue
         claim = {"epsilon": point.epsilon, "delta": point.delta_1 if side == 1 else point.delta_0}
-        event = {"likelier": side, "ranges": [list(each) for each in proposal.ranges]}
+        event = {"likelier": side, "ranges": [[_plain(x) for x in each] for each in proposal.ranges]}
         content = {"verdict": "violated", "observer": observer, "setting": setting, "claim": claim, "event": event}
         for strata in _STRATA if observer == "marginal" else (None,):
             try:
-                return Certificate(state(content if strata is None else {**content, "strata": strata}))
+                return _stated(content if strata is None else {**content, "strata": strata})
             except (RejectedError, UnreadableError):
                 continue
     return None
@@ -180,20 +182,40 @@ def certificate_of_bins(
     if setting is None or not symmetric or edges.size - first > _EDGES:
         return None
     listed = [
-        {"average": float(edge), **{f"L{bit}": [_finite(x) for x in reached[bit][k]] for bit in (1, 0)}}
+        {"average": _plain(edge), **{f"L{bit}": _with_room(pair.setting.test, *reached[bit][k]) for bit in (1, 0)}}
         for k, edge in enumerate(edges.tolist())
         if k >= first
     ]
     claim = {"epsilon": promise.main.epsilon, "delta": promise.main.delta_1}
     content = {"verdict": "certified", "observer": "expected", "setting": setting, "claim": claim, "edges": listed}
     try:
-        return Certificate(state(content))
+        return _stated(content, walks=False)
     except (RejectedError, UnreadableError):
         return None
 
 
-def _finite(x: float) -> float | None:
-    return x if math.isfinite(x) else None
+def _stated(content: dict[str, Any], walks: bool = True) -> Certificate:
+    """Add the ends that the checker finds, and the digest."""
+    found, whole = found_ends(content, walks), {"certificate": "dpsmc_audit", "schema": SCHEMA, **content}
+    for bit in (1, 0):
+        ends = [[_plain(float(end)) for end in rounded(*each)] for each in found[bit]]
+        whole[f"p{bit}"] = ends[0] if content["verdict"] == "violated" else ends
+    whole["digest"] = digest(json.loads(json.dumps(whole), parse_float=Decimal))
+    return Certificate(json.dumps(whole, indent=1, allow_nan=False) + "\n")
+
+
+def _plain(x: float | None) -> float | None:
+    """Write whole numbers as such, and no end as None."""
+    return None if x is None or math.isinf(x) else int(x) if x == int(x) else x
+
+
+def _with_room(test: Sprt, low: float, high: float) -> list[float | None]:
+    """Move the ends of an L outwards, by more than rounding, to few digits. Without a lower end all L do."""
+    if math.isinf(low):
+        return [None, _plain(high)]
+    unit = 10.0 ** math.ceil(math.log10(2.0**-44 * (LONGEST * test.step_sum + test.b_up + test.b_low)))
+    digits = -round(math.log10(unit))
+    return [round((math.floor(low / unit) - 1) * unit, digits), round((math.ceil(high / unit) + 1) * unit, digits)]
 
 
 def _setting(pair: Adjacent, sequence: str | None) -> dict[str, Any] | None:
@@ -222,7 +244,7 @@ def ranges_of(event: Event | None) -> list[Proposal]:
     """
     if event is None or not isinstance(event.what, Ranges):
         return []
-    ranges = [(_finite(a), _finite(b), share.decision) for share in event.what.shares for a, b in share.ranges]
+    ranges = [(_plain(a), _plain(b), share.decision) for share in event.what.shares for a, b in share.ranges]
     return [Proposal(ranges, event.p1, event.p0)]
 
 
