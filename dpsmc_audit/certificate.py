@@ -30,7 +30,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LONGEST", "SCHEMA", "RejectedError", "UnreadableError", "check", "digest", "found_ends", "main", "rounded"]
+__all__ = [
+    "DIGITS",
+    "LONGEST",
+    "NUMBERS",
+    "SCHEMA",
+    "RejectedError",
+    "UnreadableError",
+    "check",
+    "digest",
+    "enclose",
+    "found_ends",
+    "main",
+    "rounded",
+]
 
 SCHEMA, DIGITS, LONGEST, UNIT, TINY = 1, 8, 100_000, 2.0**-53, 1e-300
 NUMBERS = {
@@ -177,8 +190,21 @@ class _Walks:
 # --- the probability of an event, for each observer -----------------------------------------------------------------
 
 
-def _enclose(content: Mapping[str, Any], bit: int) -> tuple[float, float]:
-    """Enclose the probability of an event."""
+def enclose(content: Mapping[str, Any], bit: int) -> tuple[float, float]:
+    """Enclose the probability of an event.
+
+    Parameters
+    ----------
+    content : mapping
+        The certificate.
+    bit : {1, 0}
+        The value of the entries.
+
+    Returns
+    -------
+    tuple of float
+        The lower and the upper end.
+    """
     case, ranges = _Case(content["setting"]), list[Range]()
     for begin, end, decision in content["event"]["ranges"]:
         low, high = -math.inf if begin is None else float(begin), math.inf if end is None else float(end)
@@ -407,7 +433,7 @@ def found_ends(content: Mapping[str, Any], walks: bool = True) -> dict[int, list
         raise UnreadableError("no certificate, or one of a claim that cannot be checked here")
     times = Fraction(math.exp(epsilon)) * (1 + Fraction(epsilon) / 10**12 + Fraction(1, 2**50))
     if content["verdict"] == "violated":
-        ends, side = {bit: [_enclose(content, bit)] for bit in (1, 0)}, event["likelier"]
+        ends, side = {bit: [enclose(content, bit)] for bit in (1, 0)}, event["likelier"]
         low, high = ends[side][0][0], ends[1 - side][0][1]
         if not Fraction(low) > times * Fraction(high) + delta:
             raise RejectedError(f"the claim allows P_{side} from {low!r} where P_{1 - side} is up to {high!r}")
