@@ -76,8 +76,8 @@ class Audited:
     def write(self, folder: Path) -> None:
         """Write the histogram, the profiles, the figures and the certificate.
 
-        An audit without a privacy profile has no ``profile.csv``. Without other observers, an older ``observers.csv`` is
-        removed, and so is ``certificate.json`` where the verdict has no certificate.
+        An audit without a privacy profile has no ``profile.csv``. Without other observers, an older
+        ``observers.csv`` is removed, and without a certificate an older ``certificate.json``.
 
         Parameters
         ----------

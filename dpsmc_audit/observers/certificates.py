@@ -144,7 +144,7 @@ def certificate_of_event(
         point, side = max(((x, s) for x in promise.points for s in (1, 0)), key=lambda key: proposal.margin(*key))
         if proposal.margin(point, side) <= 0.0 or len(proposal.ranges) > _RANGES:
             continue
-        claim = {"epsilon": point.epsilon, "delta": point.delta_1 if side == 1 else point.delta_0}
+        claim = {"epsilon": _plain(point.epsilon), "delta": _plain(point.delta_1 if side == 1 else point.delta_0)}
         event = {"likelier": side, "ranges": [[_plain(x) for x in each] for each in proposal.ranges]}
         content = {"verdict": "violated", "observer": observer, "setting": setting, "claim": claim, "event": event}
         for strata in _STRATA if observer == "marginal" else (None,):
@@ -186,7 +186,7 @@ def certificate_of_bins(
         for k, edge in enumerate(edges.tolist())
         if k >= first
     ]
-    claim = {"epsilon": promise.main.epsilon, "delta": promise.main.delta_1}
+    claim = {"epsilon": _plain(promise.main.epsilon), "delta": _plain(promise.main.delta_1)}
     content = {"verdict": "certified", "observer": "expected", "setting": setting, "claim": claim, "edges": listed}
     try:
         return _stated(content, walks=False)
