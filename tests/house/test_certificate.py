@@ -223,7 +223,9 @@ def test_another_event_and_the_other_direction_are_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["expected, both possible", "marginal, two entries", "marginal, delta", "certified"])
 def test_every_parameter_is_refused_if_it_changes(name: str) -> None:
-    """By the checker's own numbers, with a digest that fits."""
+    """By the checker's own numbers, with a digest that fits. An average can reach its edge at the same L after a change
+    of a hundredth: the statement is then true, and only the digest tells.
+    """
     content = json.loads(text_of(name))
     for key, value in content["setting"].items():
         for other in _others(key, value):
@@ -235,8 +237,8 @@ def _others(key: str, value: Any) -> list[Any]:
         moved = [{**value, name: 1.01 * number} for name, number in value.items() if name != "name"]
         return [*moved, {"name": "exponential", "rate": 0.7}, {"name": "gamma", "a": 2.0}]
     if key == "entries":
-        return [[2], [*value, 7], [], [0], [3, 1]]
-    return [1.01 * value, 0.99 * value, 2.0]
+        return [[40], [*value, 7], [], [0], [3, 1]]
+    return [1.05 * value, 0.95 * value, 2.0]
 
 
 def test_other_samples_of_a_sequence_are_refused() -> None:
@@ -254,7 +256,7 @@ def test_claims_that_hold_are_not_refuted() -> None:
     assert refused(signed({**content, "claim": {"epsilon": 0.499, "delta": 0.0}}))
 
 
-@pytest.mark.parametrize("step", [-3e-9, 3e-9])
+@pytest.mark.parametrize("step", [-1e-7, 1e-7])
 @pytest.mark.parametrize("bit", ["L1", "L0"])
 def test_edges_elsewhere_are_refused(bit: str, step: float) -> None:
     content = json.loads(text_of("certified"))
