@@ -34,8 +34,9 @@ __all__ = ["Certificate", "Proposal", "certificate_of_bins", "certificate_of_eve
 End = float | None
 Range = tuple[End, End, int | None]
 
-_STRATA = (128, 1024, 4096)
-"""Ranges of L into which the marginal law is cut, until the event is proven."""
+_STRATA, _CELLS, _FARTHEST = (64, 512, 4096), 2e9, 5000.0
+"""Ranges of L into which the marginal law is cut, until the event is proven; what that may cost; and the largest end of an
+event about averages. An audit should not wait for its certificate."""
 
 _EVENTS, _RANGES, _EDGES = 4, 2000, 400
 """Events that are tried, ranges of one event, and edges of bins."""
@@ -147,7 +148,12 @@ def certificate_of_event(
         claim = {"epsilon": _plain(point.epsilon), "delta": _plain(point.delta_1 if side == 1 else point.delta_0)}
         event = {"likelier": side, "ranges": [[_plain(x) for x in each] for each in proposal.ranges]}
         content = {"verdict": "violated", "observer": observer, "setting": setting, "claim": claim, "event": event}
+        last = max(abs(x) for low, high, _ in proposal.ranges for x in (low, high) if x is not None)
+        if observer == "expected" and last > _FARTHEST:
+            continue
         for strata in _STRATA if observer == "marginal" else (None,):
+            if strata is not None and strata * last**2 > _CELLS:
+                break
             try:
                 return _stated(content if strata is None else {**content, "strata": strata})
             except (RejectedError, UnreadableError):

@@ -57,7 +57,8 @@ SEQUENCE = np.array([1, 1, 0, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]
 def made(
     epsilon: float | Promise, mechanism: Mechanism, observer: Any, p_phi: float = 0.8, **options: Any
 ) -> PairAudit:
-    return audit(Setting(TEST, mechanism, p_phi), epsilon, observer, engine="exact", **options)
+    found: PairAudit = audit(Setting(TEST, mechanism, p_phi), epsilon, observer, engine="exact", **options)
+    return found
 
 
 NOISE = Exponential.private(TEST, 0.5)

@@ -65,9 +65,9 @@ def _shell(text: str, run: Run, folder: Path, *, shown: bool) -> str:
             continue
         (command,) = commands(line)
         if command.startswith(".certificate "):
-            with contextlib.redirect_stdout(io.StringIO()) as out:
+            with contextlib.redirect_stdout(io.StringIO()) as said:
                 assert certificate.main([str(TOP / command.split()[1])]) == 0
-            printed.append(out.getvalue())
+            printed.append(said.getvalue())
             continue
         if command in IN_README and not shown:
             continue  # test_readme runs it
