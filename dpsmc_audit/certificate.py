@@ -246,11 +246,16 @@ def _reached(case: _Case, bit: int, edge: float) -> tuple[float, float]:
         return -math.inf, -math.inf
     if case.name == "none":
         return (math.inf, math.inf) if mean(start + off)[1][0] < edge else (-math.inf, math.inf)
-    near, far = 0, 1 << 20  # points of the grid: at `far` g is surely not below the edge
-    while (some := float(case.tail(start + grid * far)[1]) > 1e-30) and mean(start + grid * far)[0][0] < edge:
-        near, far = far, far * 4
+    at, width = max(int((edge * case.drift - case.b_up - start) / grid), 0), 1 << 14  # a guess among points of the grid
+    at = max(at + int((edge - float(mean(start + grid * at)[0][0])) * case.drift / grid), 0)
+    while True:  # at `near` g may be below the edge, at `far` it surely is not
+        near, far, width = max(at - width, 0), at + width, 8 * width
+        low, high = mean(start + grid * near, start + grid * far)[0]
+        some = float(case.tail(start + grid * far)[1]) > 1e-30
+        if (near == 0 or low < edge) and (high >= edge or not some):
+            break
     while some and far - near > 1:
-        points = sorted({near + (far - near) * k // 16 for k in range(1, 16)} - {near, far})
+        points = sorted({near + (far - near) * k // 32 for k in range(1, 32)} - {near, far})
         ends = mean(*(start + grid * point for point in points))[0]
         far = min([far, *(point for point, end in zip(points, ends, strict=True) if end >= edge)])
         near = max([near, *(point for point in points if point < far)])

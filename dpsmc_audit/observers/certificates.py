@@ -23,20 +23,28 @@ from dpsmc_audit.evidence.witness import Event, Ranges
 from dpsmc_audit.mechanisms import Exponential, Laplace, NoNoise, Truncated
 from dpsmc_audit.numerics.arrays import FloatArray
 from dpsmc_audit.runs.files import write_text
-from dpsmc_audit.setting import Adjacent
+from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 
 if TYPE_CHECKING:
     from dpsmc_audit.evidence.claims import Point, Promise
 
-__all__ = ["Certificate", "Proposal", "certificate_of_bins", "certificate_of_event", "proposals", "ranges_of"]
+__all__ = [
+    "Certificate",
+    "Proposal",
+    "certificate_of_bins",
+    "certificate_of_event",
+    "proposals",
+    "ranges_of",
+    "with_hulls",
+]
 
 End = float | None
 Range = tuple[End, End, int | None]
 
-_STRATA, _CELLS, _FARTHEST = (64, 512, 4096), 2e9, 5000.0
-"""Ranges of L into which the marginal law is cut, until the event is proven; what that may cost; and the largest end of an
-event about averages. An audit should not wait for its certificate."""
+_STRATA, _CELLS, _LONGEST = (64, 512, 4096), 2e9, 10_000.0
+"""Ranges of L into which the marginal law is cut, until the event is proven; what that may cost; and how long walks may
+be whose averages are compared. An audit should not wait for its certificate."""
 
 _EVENTS, _RANGES, _EDGES = 4, 2000, 400
 """Events that are tried, ranges of one event, and edges of bins."""
@@ -149,7 +157,7 @@ def certificate_of_event(
         event = {"likelier": side, "ranges": [[_plain(x) for x in each] for each in proposal.ranges]}
         content = {"verdict": "violated", "observer": observer, "setting": setting, "claim": claim, "event": event}
         last = max(abs(x) for low, high, _ in proposal.ranges for x in (low, high) if x is not None)
-        if observer == "expected" and last > _FARTHEST:
+        if observer == "expected" and _length(pair.setting, last) > _LONGEST:
             continue
         for strata in _STRATA if observer == "marginal" else (None,):
             if strata is not None and strata * last**2 > _CELLS:
@@ -210,6 +218,13 @@ def _stated(content: dict[str, Any], walks: bool = True) -> Certificate:
     return Certificate(json.dumps(whole, indent=1, allow_nan=False) + "\n")
 
 
+def _length(setting: Setting, average: float) -> float:
+    """Estimate the length of all but one in 10^10 walks of this average: tails fall by D^2 / (2 variance) a step."""
+    test, p_phi = setting.test, setting.p_phi
+    drift, variance = test.drift(p_phi), p_phi * (1.0 - p_phi) * test.step_sum**2
+    return average + 50.0 * variance / drift**2 if drift != 0.0 else math.inf
+
+
 def _plain(x: float | None) -> float | None:
     """Write whole numbers as such, and no end as None."""
     return None if x is None or math.isinf(x) else int(x) if x == int(x) else x
@@ -252,6 +267,23 @@ def ranges_of(event: Event | None) -> list[Proposal]:
         return []
     ranges = [(_plain(a), _plain(b), share.decision) for share in event.what.shares for a, b in share.ranges]
     return [Proposal(ranges, event.p1, event.p0)]
+
+
+def with_hulls(events: list[Proposal]) -> list[Proposal]:
+    """Replace events of many ranges by the one range around them, which may break the claim as well.
+
+    Parameters
+    ----------
+    events : list of Proposal
+        Events about averages.
+
+    Returns
+    -------
+    list of Proposal
+        Events of one range.
+    """
+    ends = [(event.ranges[0][0], event.ranges[-1][1], None) for event in events]
+    return [Proposal([end], event.p1, event.p0) for end, event in zip(ends, events, strict=True)]
 
 
 def proposals(p1: FloatArray, p0: FloatArray, promise: Promise) -> list[Proposal]:

@@ -27,6 +27,7 @@ from dpsmc_audit.observers.certificates import (
     certificate_of_bins,
     certificate_of_event,
     ranges_of,
+    with_hulls,
 )
 from dpsmc_audit.observers.expected.averages import forced_moments, output_sensitivity
 from dpsmc_audit.observers.expected.edges import reached_at
@@ -104,7 +105,7 @@ class ExpectedAudit(PairAudit):
         """
         promise, law = self.claim.promise, self.law
         if self.verdict == Verdict.VIOLATED:
-            return certificate_of_event("expected", self.pair, promise, ranges_of(self.witness))
+            return certificate_of_event("expected", self.pair, promise, with_hulls(ranges_of(self.witness)))
         if self.verdict != Verdict.CERTIFIED or law.method in ("grid", "list"):
             return None
         mechanism = self.pair.setting.mechanism
