@@ -155,7 +155,8 @@ class Weight:
         jumps = np.empty(0) if prefix is None else prefix.jumps
         marks = [even, corners, jumps]
         if (rate := runs.rate()) is None:  # cells of equal probability as well
-            marks.append(bound + np.asarray(runs.mechanism.quantile(np.linspace(0.0, 1.0, _CELLS)[1:-1])))
+            likely = np.asarray(runs.mechanism.quantile(np.linspace(0.0, 1.0, 2 + _CELLS // moves.size)[1:-1]))
+            marks.append((bound + likely[:, None] - moves).ravel())
         places = np.unique(np.concatenate(marks))
         edges = places[(places >= 0.0) & (places <= top)]
         if edges[-1] < top:
@@ -172,7 +173,7 @@ class Weight:
             slope, bend = (right - left) / width, np.zeros(width.size)
         off, variation = _errors(runs, edges - bound, rate, moves)
         cells = _CELLS
-        starts = np.arange(cells) * (top / cells)
+        starts = np.arange(cells + 1) * (top / cells)
         guide = np.maximum(np.searchsorted(begins, starts * (1.0 - 1e-15), side="right") - 1, 0)
         proven = rate is not None or runs.unimodal
         return cls(begins, left, slope, bend, guide, cells / top, top, off, variation, proven)
@@ -206,7 +207,7 @@ def _bend(runs: Range, edges: FloatArray) -> tuple[float, float]:
     to the mode and to the ends the difference varies by no more than twice the fall.
     """
     width, mass = np.diff(edges), -np.diff(runs.survival(edges))
-    density = mass / width
+    density = np.divide(mass, width, out=np.zeros(mass.size), where=width > 0.0)
     change = np.maximum(np.abs(np.diff(density, prepend=0.0)), np.abs(np.diff(density, append=0.0)))
     mode = int(np.argmax(density))
     change[max(mode - 1, 0) : mode + 2] = math.inf
