@@ -117,6 +117,7 @@ def test_every_observer_writes_what_is_verified(name: str) -> None:
     assert (" holds " if name.startswith("certified") else " fails on ") in said
 
 
+@pytest.mark.processor
 def test_theorem_1_fails_at_the_papers_parameters(capsys: pytest.CaptureFixture[str]) -> None:
     content = json.loads(THEOREM_1.read_text())
     assert certificate.main([str(THEOREM_1)]) == 0
