@@ -49,7 +49,7 @@ _FFT = 3e8
 
 @kernel
 def _weigh(p_up, up, down, tie, begins, value, slope, bend, guide, scale, top, escape, last):
-    """Compute ``sum_x U(j, x) weight(x)`` for j = 0, 1, ... until all walks are above `escape`, and what was dropped.
+    """Compute ``sum_x U(j, x) weight(x)`` for j = 0, 1, ... until all walks are above `escape`, and what was lost.
 
     Cell i holds the walks with i ones.
     """

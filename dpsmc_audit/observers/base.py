@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Protocol, get_args
 
 from dpsmc_audit.errors import require
 from dpsmc_audit.evidence.claims import Promise
-from dpsmc_audit.evidence.intervals import check_confidence, percent
+from dpsmc_audit.evidence.intervals import check_confidence
 from dpsmc_audit.evidence.profiles import Leakage, check_floor, epsilon_grid
 from dpsmc_audit.evidence.verdict import Finding, Verdict
 from dpsmc_audit.evidence.witness import Event
@@ -63,11 +63,6 @@ class Claim:
     def text(self) -> str:
         """The claim in words."""
         return f"the claimed {self.promise.text.removeprefix('the ')}"
-
-    @property
-    def how(self) -> str:
-        """How sure a verdict is."""
-        return "exactly" if self.engine == "exact" else f"at {percent(self.confidence)} confidence"
 
     @property
     def certainty(self) -> float:

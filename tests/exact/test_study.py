@@ -63,7 +63,9 @@ def tried(case: Asked, plain: Second | None) -> dict[str, Any]:
     if law is not None:
         row["missed"] += missed_by_law(law, plain)
     if not case.forced:
-        row["missed"] += missed_by_number("mean", mean, plain.mean[0] - 1e-6 * plain.mean[0], plain.mean[1] * (1 + 1e-5))
+        row["missed"] += missed_by_number(
+            "mean", mean, plain.mean[0] - 1e-6 * plain.mean[0], plain.mean[1] * (1 + 1e-5)
+        )
         row["missed"] += missed_by_number("null", null, plain.null - plain.slack, plain.null + plain.slack)
     return row
 
@@ -96,7 +98,9 @@ def summary(log: Path) -> str:
     laws = [row for row in rows if row["law"] != "refused"]
 
     def spread(values: list[float]) -> str:
-        return "  ".join(f"{share:g}: {np.quantile(values, share, method='lower'):.2g}" for share in (0.5, 0.9, 0.99, 1.0))
+        return "  ".join(
+            f"{share:g}: {np.quantile(values, share, method='lower'):.2g}" for share in (0.5, 0.9, 0.99, 1.0)
+        )
 
     lines = [
         f"settings {len(rows)}, second programme by runs {sum(row['second'] == 'runs' for row in rows)}",

@@ -1,8 +1,8 @@
 """Random settings over all that the exact engine may be asked, and a plain second programme in a compiled loop.
 
-The second programme follows all walks for each L of a list, as `tests.support.plain_law` does: a run whose L lies between
-two neighbours of the list gets the outcome of the lower one, and the probability of those that might differ is its
-`slack`. Where that would take too long, runs are drawn, and the slack is that of DKW's inequality.
+The second programme follows all walks for each L of a list, as `tests.support.plain_law` does: a run whose L lies
+between two neighbours of the list gets the outcome of the lower one, and the probability of those that might differ is
+its `slack`. Where that would take too long, runs are drawn, and the slack is that of DKW's inequality.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _cells(test: Sprt, p_phi: float, excess: float, last: int) -> float:
     return steps * (span / test.step_sum + 2.0)
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _rows(ones, up, down, above, below, weights, gaps, out):  # type: ignore[no-untyped-def]
     """Follow the walks of each row; cell i has i + base ones. Add the exits to `out`, return what may be wrong."""
     unseen = 0.0
