@@ -21,6 +21,7 @@ from dpsmc_audit.evidence.verdict import Finding, Verdict
 from dpsmc_audit.evidence.witness import Event
 from dpsmc_audit.numerics.arrays import BoolArray, FloatArray, IntArray
 from dpsmc_audit.observers.base import Claim, Engine, PairAudit, Resolution
+from dpsmc_audit.observers.certificates import Certificate, certificate_of_event, proposals, ranges_of
 from dpsmc_audit.observers.expected.verdicts import log_ratio, surest_event
 from dpsmc_audit.observers.marginal.law import (
     NAMES,
@@ -123,6 +124,20 @@ class MarginalAudit(PairAudit):
     bounds: Bounds | None
     leakage_from: str
     stopped: bool
+
+    def proof(self) -> Certificate | None:
+        """Prove that the claim is violated.
+
+        Returns
+        -------
+        Certificate or None
+            None for other verdicts, and if the checker proves none of the most promising events.
+        """
+        if self.verdict != Verdict.VIOLATED:
+            return None
+        law, promise = marginal_law(self.pair), self.claim.promise
+        events = [*ranges_of(self.witness), *proposals(law.p1[:2], law.p0[:2], promise)]
+        return certificate_of_event("marginal", self.pair, promise, events)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of ``result.json`` without parameters."""
