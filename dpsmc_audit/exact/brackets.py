@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.exact.enclosure import Enclosure, meet
-from dpsmc_audit.exact.fixed import BUDGET, cells_needed, walk_until_exit
+from dpsmc_audit.exact.fixed import BUDGET, ExitLaw, cells_needed, exit_law, walk_until_exit
 from dpsmc_audit.exact.ladder import AWAY, Ladder
 from dpsmc_audit.exact.walk import SLACK, Steps, Turned, turned_up, walds_mean, walds_ruin
 from dpsmc_audit.mechanisms import Atoms
@@ -48,6 +48,10 @@ def _ladder(walk: Steps, h: float, reach: float) -> Ladder:
     return Ladder.of(walk, h, reach, most=_CELLS)
 
 
+def _mean_of(law: ExitLaw) -> Enclosure:
+    return Enclosure.around(law.mean, law.mean_error, "fixed bounds")
+
+
 @lru_cache(maxsize=1 << 14)
 def _law(turned: Turned, near: float, far: float, rare: bool) -> Enclosure:
     """Enclose P(the far bound is met first), or the mean time, by the law for two bounds.
@@ -57,7 +61,7 @@ def _law(turned: Turned, near: float, far: float, rare: bool) -> Enclosure:
     walk, h = turned.walk, turned.h
     law = walk_until_exit(walk.conjugate(h) if rare else walk, near, far)
     if not rare:
-        return Enclosure.around(law.mean, law.mean_error, "fixed bounds")
+        return _mean_of(law)
     value = float(tilted(law.alt, -h, far + law.over_alt))
     error = value * (SLACK + law.probability_error) + law.probability_error * math.exp(-h * far)
     return Enclosure.around(value, error, "fixed bounds")
@@ -261,7 +265,7 @@ def _of_atoms(setting: Setting, atoms: Atoms, rare: bool) -> Enclosure:
         if x <= test.no_room:
             found.append(Enclosure.around(0.5 if rare else 1.0, 0.0, "coin"))
         elif cells_needed(turned.walk, near, far) <= BUDGET:
-            found.append(_law(turned, near, far, rare))
+            found.append(_law(turned, near, far, rare) if rare else _mean_of(exit_law(test, setting.p_phi, x)))
         else:
             between = _Between.of(setting, rare)
             ends = between.bounds(one, one, np.empty(0))
