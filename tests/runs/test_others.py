@@ -60,8 +60,22 @@ def test_a_release_is_not_put_beside_another_result(run: Run, tmp_path: Path, co
 
 
 @pytest.mark.parametrize("late", [True, False])
-def test_words_and_exit_code_follow_from_whether_the_release_exists(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: bool
+@pytest.mark.parametrize(
+    ("words", "said", "otherwise"),
+    [
+        (RELEASE, "is p_phi > 0.73?", "nothing is released"),
+        ((*SINGLE, "hydra.run.dir=r"), "result in ", "nothing was kept"),
+        (("engine=exact", "epsilon=0.5", "delta=0.05", "hydra.run.dir=r"), "result in ", "nothing was kept"),
+    ],
+)
+def test_words_and_exit_code_follow_from_whether_the_result_exists(
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    said: str,
+    otherwise: str,
+    late: bool,
 ) -> None:
     """Ctrl-C just after the file got its name, and just before."""
     rename, before = os.replace, signal.getsignal(signal.SIGINT)
@@ -76,14 +90,14 @@ def test_words_and_exit_code_follow_from_whether_the_release_exists(
     monkeypatch.setattr(os, "replace", interrupted)
     interrupts.listen()
     try:
-        code, out, err = run(*RELEASE)
+        code, out, err = run(*words)
     finally:
         signal.signal(signal.SIGINT, before)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     exists = (tmp_path / "r" / "result.json").exists()
     assert exists == late
-    assert (code, "is p_phi > 0.73?" in out) == ((0, True) if late else (130, False))
-    assert err == ("" if late else "\ninterrupted: nothing is released\n")
+    assert (code, said in out) == ((0, True) if late else (130, False))
+    assert err == ("" if late else f"\ninterrupted: {otherwise}\n")
 
 
 # --- signals --------------------------------------------------------------------------------------------------------
@@ -100,6 +114,30 @@ def test_sigterm_is_handled_like_ctrl_c(tmp_path: Path, tmp_path_factory: pytest
     assert len(err.splitlines()) == 2
     assert finish(AUDIT, tmp_path)[0] == 0
     same_audit(audit, tmp_path / "a")
+
+
+def test_code_that_drops_the_interrupt_does_not_keep_the_run(run: Run, tmp_path: Path) -> None:
+    """Later signals are ignored, so the command must not forget the first."""
+    (tmp_path / "own_careless.py").write_text(
+        "import os, signal, time, numpy as np\n"
+        "def draw(x, runs, rng):\n"
+        "    try:\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "        time.sleep(0.05)\n"
+        "    except BaseException:\n"
+        "        pass\n"
+        "    return rng.integers(0, 9, runs), np.zeros(runs, int)\n"
+    )
+    before = signal.getsignal(signal.SIGINT)
+    interrupts.listen()
+    try:
+        code, _, err = run("sampler=own_careless:draw", "epsilon=1", "runs=30000", "backend=serial", "hydra.run.dir=r")
+    finally:
+        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    assert code == 143
+    assert err.startswith("\ninterrupted: ")
+    assert not (tmp_path / "r" / "result.json").exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
