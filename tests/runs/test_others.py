@@ -141,6 +141,15 @@ def test_code_that_drops_the_interrupt_does_not_keep_the_run(run: Run, tmp_path:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_while_a_source_text_is_executed_keeps_its_exit_code(tmp_path: Path, number: int) -> None:
+    """Dataclasses are made so: Python remembers a plain KeyboardInterrupt from there, and ends with SIGINT."""
+    text = f"import os, time; os.kill(os.getpid(), {number:d}); time.sleep(60)"
+    (tmp_path / "own_made.py").write_text(f"exec({text!r})\n")
+    code, _, err = finish(["task=estimate", "model=python", "model.target=own_made:draw"], tmp_path)
+    assert (code, err) == (128 + number, "\ninterrupted: nothing was kept\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_sweep_in_processes_ends_with_its_table(tmp_path: Path, number: int) -> None:
     environment = os.environ | {"KILLING": f"{tmp_path}"}
     words = [*SWEEP, "runs=1500000", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
