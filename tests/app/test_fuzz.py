@@ -25,7 +25,7 @@ from dpsmc_audit.runs.resume import fingerprint_in
 from tests.support.command import Run, runner, without_figures
 from tests.support.strategies_fuzz import commands, releases, sweeps
 
-HANGS = 60
+HANGS = 30
 """Seconds of a run; those that take long by right are no cases."""
 UNEXPECTED = re.compile(r"^(?:error|failed): .*?\b(\w+(?:Error|Warning|Exception|Exit)): ")
 USERS = re.compile(r"sampler \S+, called with .* raised |model\.target=\S+ failed: ")
