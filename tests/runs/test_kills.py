@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -186,10 +187,15 @@ def alive(folder: Path) -> list[psutil.Process]:
 
 
 def nothing_left(folder: Path) -> bool:
+    """Tell whether all processes of the folder end within five seconds. Those that do not are killed."""
     deadline = time.monotonic() + 5.0
     while alive(folder) and time.monotonic() < deadline:
         time.sleep(0.05)
-    return not alive(folder)
+    left = alive(folder)
+    for process in left:
+        with suppress(psutil.Error):
+            process.kill()
+    return not left
 
 
 def killed_at_moments(folder: Path, words: list[str], kills: int, seed: int, most: float) -> list[Path]:
@@ -208,7 +214,7 @@ def killed_at_moments(folder: Path, words: list[str], kills: int, seed: int, mos
         process.send_signal(number)
         code = process.wait(timeout=60)
         assert code in (0, -number, *([143] if number == signal.SIGTERM else []))
-        assert nothing_left(here), alive(here)
+        assert nothing_left(here)
         after, said = finished(here), (here / "stderr").read_text()
         assert {key: after.get(key) for key in before} == before
         assert "Traceback" not in said, said

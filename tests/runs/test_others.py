@@ -170,8 +170,9 @@ def test_workers_write_nothing_after_their_command_was_killed(tmp_path: Path) ->
     process = start(words, tmp_path, env=environment)
     wait_for(lambda: len(finished_now(tmp_path)) >= 1, process)
     process.kill()
-    process.communicate()
+    process.wait()
     assert nothing_left(tmp_path)
+    process.communicate()
     left = sorted(finished_now(tmp_path))
     time.sleep(1.0)
     assert sorted(finished_now(tmp_path)) == left
