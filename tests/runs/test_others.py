@@ -20,6 +20,7 @@ from dpsmc_audit.runs.files import TEMPORARY
 from tests.runs.test_faults import AUDIT, COMMAND, SWEEP, finish, finished_now, same_audit, start, wait_for, whole
 from tests.runs.test_kills import nothing_left
 from tests.support.command import Run, runner
+from tests.support.documents import TOP
 from tests.support.once import made_once
 
 RELEASE = ("task=verify", "epsilon=0.5", "delta=0.1", "alpha=0.05", "hydra.run.dir=r")
@@ -189,7 +190,7 @@ def test_a_process_without_a_parent_ends_too(tmp_path: Path) -> None:
         "    time.sleep(1)\n"
         "    return rng.integers(0, 9, runs), np.zeros(runs, int)\n"
     )
-    environment = os.environ | {"KILLING": f"{tmp_path}", "PYTHONPATH": f"{tmp_path}"}
+    environment = os.environ | {"KILLING": f"{tmp_path}", "PYTHONPATH": f"{tmp_path}{os.pathsep}{TOP}"}
     words = [*COMMAND, "sampler=own:draw", "epsilon=1", "runs=100000", "backend=processes", "backend.workers=2"]
     process = subprocess.Popen(words, cwd=tmp_path, env=environment)
     while not (tmp_path / "begun").exists():
