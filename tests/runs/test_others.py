@@ -150,6 +150,26 @@ def test_a_signal_while_a_source_text_is_executed_keeps_its_exit_code(tmp_path: 
     assert (code, err) == (128 + number, "\ninterrupted: nothing was kept\n")
 
 
+def test_a_signal_while_a_cluster_starts_ends_in_one_line(tmp_path: Path) -> None:
+    """Its second worker is not there yet."""
+    (tmp_path / "own_start.py").write_text(
+        "import os, signal, distributed\n"
+        "from dpsmc_audit.__main__ import start\n"
+        "begin = distributed.Nanny.instantiate\n"
+        "async def instantiate(self):\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    return await begin(self)\n"
+        "distributed.Nanny.instantiate = instantiate\n"
+        "start()\n"
+    )
+    environment = os.environ | {"KILLING": f"{tmp_path}", "PYTHONPATH": f"{TOP}"}
+    words = ["task=simulate", "backend=dask", "backend.workers=2", "hydra.run.dir=r"]
+    command = [sys.executable, "own_start.py", *words]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (143, "\ninterrupted: nothing was kept\n")
+    assert nothing_left(tmp_path)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_sweep_in_processes_ends_with_its_table(tmp_path: Path, number: int) -> None:
     environment = os.environ | {"KILLING": f"{tmp_path}"}
