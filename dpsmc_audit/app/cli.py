@@ -217,7 +217,7 @@ def _release(config: Config, done: Done, folder: Path) -> None:
 def _kept(checkpoint: Checkpoint | None) -> str:
     """Say what an interrupted task leaves and how to go on from it."""
     if checkpoint is None or not checkpoint.kept:
-        return "nothing was kept"
+        return "nothing new was kept"
     kept = ", ".join(f"{done} {stage}" for stage, done in checkpoint.kept.items())
     return f"kept {kept}; go on with the same command and hydra.run.dir={near(checkpoint.folder)}"
 
@@ -274,7 +274,7 @@ def _closed(error: BaseException) -> str:
     """After Ctrl-C, print the table of a sweep's finished points. Return what was kept and how to go on."""
     sweep = sweeps.running()
     if sweep is None:
-        return f"{error}" if isinstance(error, Interrupted) else "nothing was kept"
+        return f"{error}" if isinstance(error, Interrupted) else "nothing new was kept"
     from dpsmc_audit.app.sweep import tabulate
 
     with suppress(OSError):  # other processes of a launcher may still write there

@@ -65,8 +65,8 @@ def test_a_release_is_not_put_beside_another_result(run: Run, tmp_path: Path, co
     ("words", "said", "otherwise"),
     [
         (RELEASE, "is p_phi > 0.73?", "nothing is released"),
-        ((*SINGLE, "hydra.run.dir=r"), "result in ", "nothing was kept"),
-        (("engine=exact", "epsilon=0.5", "delta=0.05", "hydra.run.dir=r"), "result in ", "nothing was kept"),
+        ((*SINGLE, "hydra.run.dir=r"), "result in ", "nothing new was kept"),
+        (("engine=exact", "epsilon=0.5", "delta=0.05", "hydra.run.dir=r"), "result in ", "nothing new was kept"),
     ],
 )
 def test_words_and_exit_code_follow_from_whether_the_result_exists(
@@ -147,7 +147,7 @@ def test_a_signal_while_a_source_text_is_executed_keeps_its_exit_code(tmp_path: 
     text = f"import os, time; os.kill(os.getpid(), {number:d}); time.sleep(60)"
     (tmp_path / "own_made.py").write_text(f"exec({text!r})\n")
     code, _, err = finish(["task=estimate", "model=python", "model.target=own_made:draw"], tmp_path)
-    assert (code, err) == (128 + number, "\ninterrupted: nothing was kept\n")
+    assert (code, err) == (128 + number, "\ninterrupted: nothing new was kept\n")
 
 
 def test_a_signal_while_a_cluster_starts_ends_in_one_line(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_signal_while_a_cluster_starts_ends_in_one_line(tmp_path: Path) -> Non
     words = ["task=simulate", "backend=dask", "backend.workers=2", "hydra.run.dir=r"]
     command = [sys.executable, "own_start.py", *words]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (143, "\ninterrupted: nothing was kept\n")
+    assert (done.returncode, done.stderr) == (143, "\ninterrupted: nothing new was kept\n")
     assert nothing_left(tmp_path)
 
 
