@@ -209,7 +209,7 @@ def killed_at_moments(folder: Path, words: list[str], kills: int, seed: int, mos
         here, number = folders[-1], (signal.SIGKILL, signal.SIGTERM)[killed % 2]
         before = finished(here)
         process = started(here, words)
-        time.sleep(0.3 + rng.random() * min(most, 8.0))
+        time.sleep(0.3 + rng.random() * most)
         killed += process.poll() is None
         process.send_signal(number)
         code = process.wait(timeout=60)
