@@ -39,7 +39,7 @@ class Price:
     samples: Enclosure
     worst: WorstErrors
 
-    def as_dict(self) -> dict[str, float]:
+    def as_dict(self) -> dict[str, float | str]:
         """Return the part of ``result.json``."""
         from dpsmc_audit.tasks.simulate import exact_numbers
 

@@ -13,6 +13,7 @@ from dpsmc_audit.evidence.intervals import check_confidence, percent
 from dpsmc_audit.evidence.profiles import Leakage, check_floor, epsilon_grid
 from dpsmc_audit.evidence.verdict import Finding, Verdict
 from dpsmc_audit.evidence.witness import Event
+from dpsmc_audit.exact.enclosure import kind_of
 from dpsmc_audit.numerics.arrays import FloatArray
 from dpsmc_audit.observers.sentence import Words
 from dpsmc_audit.sampling.plan import Sampling
@@ -246,6 +247,8 @@ class PairAudit(Audit):
         What the exact laws say of the same claim, where they are known.
     numerical_error : float
         Of the exact laws; nan where they are not known.
+    proven : bool
+        Whether that is a bound. Otherwise it is an estimate, and no exact verdict rests on it.
     unfinished : int
         Runs that reached `max_steps` without a decision.
     steps : int
@@ -258,6 +261,7 @@ class PairAudit(Audit):
     numerical_error: float
     unfinished: int
     steps: int
+    proven: bool = True
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of ``result.json`` without parameters."""
@@ -266,6 +270,7 @@ class PairAudit(Audit):
             **self.leakage.as_dict(self.claim.epsilon),
             "exact": None if self.exact is None else self.exact.as_dict(),
             "numerical_error": self.numerical_error,
+            "numerical_error_is": None if math.isnan(self.numerical_error) else kind_of(self.proven),
             "unfinished": self.unfinished,
             "steps": self.steps,
         }
