@@ -16,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from dpsmc_audit.app.groups import BackendKeys, Engine, Named, Noise
 from dpsmc_audit.app.keys import Keys, key_of, keys_of, paths
 from dpsmc_audit.app.own_mechanism import own_mechanism
-from dpsmc_audit.errors import ParameterError, check_entries, check_probability, in_order, require
+from dpsmc_audit.errors import ParameterError, check_bin_width, check_entries, check_probability, in_order, require
 from dpsmc_audit.evidence.claims import Dp, Gdp, Promise
 from dpsmc_audit.evidence.curves import read_curve
 from dpsmc_audit.evidence.intervals import check_confidence
@@ -218,7 +218,7 @@ class Config:
         self._check_range("pairs", 4, 10**15, "10^15")
         self._check_range("draws", 2, 10**15, "10^15")
         self._check_range("max_steps", 1, 2**40, "2^40")
-        require(self.bin_width is None or self.bin_width >= 1, f"bin_width must be at least 1, got {self.bin_width}")
+        check_bin_width(self.bin_width)
         for name, value, known in (
             ("engine", self.engine.name, ("monte_carlo", "exact")),
             ("engine.kernel", self.engine.kernel, ("jumps", "steps")),

@@ -189,6 +189,7 @@ BAD = {
     "pairs=1": "pairs",
     "draws=1": "draws",
     "bin_width=0": "bin_width",
+    f"bin_width={2**40 + 1}": "bin_width",
     "entry=11 max_steps=10": "entry",
     "bin_width=1 p_phi=0.73": "bins",
     "confidence=nan": "confidence",
