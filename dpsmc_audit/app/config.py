@@ -206,8 +206,8 @@ class Config:
 
     def _check_barrier(self) -> None:
         """Check the test, its noise and its observers."""
-        _ = self.law
         check_entries(self.entries, self.max_steps if self.task.name == "audit" else 2**40)
+        _ = self.law  # its scale may take seconds
         if self.epsilons is not None:
             require(isinstance(self.epsilons, list), f"epsilons must be a list, got {self.epsilons}")
             _ = epsilon_grid(self.epsilon, self.epsilons)

@@ -191,6 +191,7 @@ BAD = {
     "bin_width=0": "bin_width",
     f"bin_width={2**40 + 1}": "bin_width",
     "entry=11 max_steps=10": "entry",
+    "entry=2.5 epsilon=0": "entry",
     "bin_width=1 p_phi=0.73": "bins",
     "confidence=nan": "confidence",
     "delta=nan": "delta",
