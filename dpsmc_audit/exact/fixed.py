@@ -219,10 +219,27 @@ _PIECE = 64
 
 @kernel
 def add_laws(ups, up, down, enough, near, far, weights, out):
-    """Add the weighted laws for some pairs of bounds to ``out[weight, side, k - 1]``.
+    """Add the weighted laws for some pairs of bounds.
 
-    The last of `ups` is the probability of a step up of all later samples. Returns the probability of the runs that are
-    left out, times the first weight.
+    Parameters
+    ----------
+    ups : array
+        The probability of a step up of each sample. The last one is that of all later samples.
+    up, down : float
+        The sizes of the steps.
+    enough : float
+        A law ends when less than this probability is still inside the bounds.
+    near, far : array
+        Distances of the bounds from 0.
+    weights : array
+        The weights of each pair of bounds.
+    out : array
+        Where the laws are added: ``out[weight, side, k - 1]``.
+
+    Returns
+    -------
+    float
+        The probability of the runs that are left out, times the first weight.
     """
     unseen, longest, exits = 0.0, out.shape[2], np.zeros((4, _PIECE))
     for row in range(near.size):

@@ -19,7 +19,9 @@ from dpsmc_audit.evidence.profiles import factor, worst_event
 from dpsmc_audit.evidence.summary import finding_of
 from dpsmc_audit.evidence.verdict import Finding, Verdict
 from dpsmc_audit.evidence.witness import Event
+from dpsmc_audit.numerics.arrays import BoolArray, FloatArray, IntArray
 from dpsmc_audit.observers.base import Claim, Engine, PairAudit, Resolution
+from dpsmc_audit.observers.certificates import Certificate, certificate_of_event, proposals, ranges_of
 from dpsmc_audit.observers.expected.verdicts import log_ratio, surest_event
 from dpsmc_audit.observers.marginal.law import (
     NAMES,
@@ -39,8 +41,6 @@ from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.setting import Adjacent
 
 __all__ = ["JointHistogram", "Marginal", "MarginalAudit"]
-
-FloatArray = NDArray[np.float64]
 
 FEWEST = 10
 """The fewest runs of each member."""
@@ -87,7 +87,7 @@ class JointHistogram:
     log_ratio_low: FloatArray
     log_ratio_high: FloatArray
     exact_log_ratio: FloatArray
-    outside: NDArray[np.bool_]
+    outside: BoolArray
     smooth_p1: FloatArray
     smooth_p1_low: FloatArray
     smooth_p1_high: FloatArray
@@ -124,6 +124,20 @@ class MarginalAudit(PairAudit):
     bounds: Bounds | None
     leakage_from: str
     stopped: bool
+
+    def proof(self) -> Certificate | None:
+        """Prove that the claim is violated.
+
+        Returns
+        -------
+        Certificate or None
+            None for other verdicts, and if the checker proves none of the most promising events.
+        """
+        if self.verdict != Verdict.VIOLATED:
+            return None
+        law, promise = marginal_law(self.pair), self.claim.promise
+        events = [*ranges_of(self.witness), *proposals(law.p1[:2], law.p0[:2], promise)]
+        return certificate_of_event("marginal", self.pair, promise, events)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of ``result.json`` without parameters."""
@@ -387,7 +401,7 @@ def sampled_histogram(
 
 
 def _ratio_interval(
-    ones: NDArray[np.int64], zeros: NDArray[np.int64], runs: tuple[int, int], confidence: float
+    ones: IntArray, zeros: IntArray, runs: tuple[int, int], confidence: float
 ) -> tuple[FloatArray, FloatArray]:
     tail = 0.25 * (1.0 - confidence)  # two shares, two ends
     low_1, high_1, low_0, high_0 = (
