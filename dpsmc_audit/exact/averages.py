@@ -17,9 +17,11 @@ import numpy as np
 from dpsmc_audit.errors import ParameterError
 from dpsmc_audit.exact.brackets import averaged
 from dpsmc_audit.exact.enclosure import Enclosure, meet
+from dpsmc_audit.exact.fixed import BUDGET, walk_for
 from dpsmc_audit.exact.laws import exact_law
 from dpsmc_audit.exact.renewal import renewal
-from dpsmc_audit.mechanisms import Exponential, Law, Mechanism
+from dpsmc_audit.exact.walk import turned_up, walds_mean
+from dpsmc_audit.mechanisms import Exponential, Law, Mechanism, NoNoise
 from dpsmc_audit.numerics.sums import dot
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
@@ -86,7 +88,20 @@ def exact_mean(setting: Setting) -> Enclosure:
     if isinstance(mechanism, Exponential) and (records := renewal(setting)) is not None:
         found = records.mean()
         return found if found.error <= 1e-5 * found.value else meet([found, averaged(setting, rare=False)])
-    return averaged(setting, rare=False)
+    found = averaged(setting, rare=False)
+    return meet([found, _mean_followed(setting)]) if isinstance(mechanism, NoNoise) else found
+
+
+def _mean_followed(setting: Setting) -> Enclosure:
+    """Enclose the mean of Algorithm 1: the programme for as long as it is affordable, then Wald's identities."""
+    turned = turned_up(setting.test, setting.p_phi)
+    samples = int(BUDGET / (turned.span / (turned.walk.up + turned.walk.down) + 100.0)) + 1
+    begun = walk_for(turned.walk, turned.near, turned.far, samples, {})
+    law, at = begun.law, begun.positions
+    low, high = (float(dot(begun.cells, end)) for end in walds_mean(turned, turned.near - at, turned.far + at))
+    before, slack = law.mean + law.alive * law.null.size, 1e-15 * law.null.size
+    unseen = law.lost * (law.null.size + law.longest)
+    return Enclosure((before + low) * (1.0 - slack), (before + high) * (1.0 + slack) + unseen, "fixed bounds, wald")
 
 
 def _mean_of_certain_walk(setting: Setting) -> Enclosure:
