@@ -165,7 +165,8 @@ def test_swapped_labels_swap_the_predictions() -> None:
 
 def test_prior_weights_add_up() -> None:
     for runs in (1.0, 400.0, 2000.0, 1e6):
-        assert shapes._prior(runs).sum() == pytest.approx(1.0)
+        for times in (False, True):
+            assert shapes._prior(runs, times).sum() == pytest.approx(1.0)
     assert np.allclose(shapes._SCALE_WEIGHTS.sum(axis=1), 1.0)
 
 
