@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from dpsmc_audit.errors import require
 from dpsmc_audit.runs.execution import Backend, Execution
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["BackendKeys", "Engine", "Named", "Noise"]
 

@@ -125,8 +125,8 @@ class Keys:
         free = any(key.startswith(f"{group}.") for group in self.open)
         return key in self.names or (free and "" not in key.split("."))
 
-    def nearest(self, key: str, most: int = 3) -> tuple[str, ...]:
-        """Find the known keys that need the fewest changes.
+    def nearest(self, key: str) -> tuple[str, ...]:
+        """Find the known keys that need the fewest changes, at most three of them.
 
         One letter more, less or different, or two neighbours swapped, is one change. To omit, add or replace the groups
         in front of a name counts as two changes.
@@ -135,8 +135,6 @@ class Keys:
         ----------
         key : str
             An unknown key.
-        most : int
-            The largest number of equally close keys to return.
 
         Returns
         -------
@@ -161,7 +159,7 @@ class Keys:
                     break
                 found[name] = min(cost + distance(a, b), found.get(name, math.inf))
                 best = min(best, found[name])
-        return tuple(name for name in self.names if found.get(name) == best)[:most]
+        return tuple(name for name in self.names if found.get(name) == best)[:3]
 
     def refuse(self, keys: Iterable[str]) -> None:
         """Refuse keys that do not exist.

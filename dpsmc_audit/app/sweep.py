@@ -20,7 +20,8 @@ from dpsmc_audit.app.messages import one_line
 from dpsmc_audit.app.progress import bar
 from dpsmc_audit.errors import require
 from dpsmc_audit.report import columns, tables
-from dpsmc_audit.report.page_sweep import write_sweep_report
+from dpsmc_audit.report.html import REPORT
+from dpsmc_audit.report.page_sweep import sweep_page, swept
 from dpsmc_audit.runs.files import KEPT, near, read_json, write_text
 from dpsmc_audit.runs.processes import guard
 from dpsmc_audit.runs.resume import fingerprint_in
@@ -157,7 +158,8 @@ def tabulate(sweep: Sweep, drawn: bool = True) -> bool:
         print(f"failed: {lacking} of {sweep.points} points have no result", file=sys.stderr)
     _print_others(sweep.folder)
     if rows and drawn:
-        write_sweep_report(sweep.folder, sweep.study, list(zip(whole, rows, strict=True)), problems, sweep.given)
+        points = list(zip(whole, rows, strict=True))
+        write_text(sweep.folder / REPORT, sweep_page(sweep.folder, sweep.study, points, problems, sweep.given))
     return not failed and lacking <= 0
 
 
@@ -165,7 +167,7 @@ def _write(folder: Path, study: str | None, rows: Rows, drawn: bool) -> None:
     """Write the table in four formats and, except for Table 1, draw a figure."""
     write_text(folder / "table.md", tables.as_markdown(rows))
     write_text(folder / "table.tex", tables.as_latex(rows))
-    if rows[0].get("sampler") is not None:
+    if rows[0].get("observer") == "black_box":
         write_text(folder / "table.csv", tables.as_csv(rows, tables.SAMPLER_COLUMNS))
         return
     task, others, published = rows[0]["task"], columns.varying(rows), study == "table1"
@@ -178,9 +180,7 @@ def _write(folder: Path, study: str | None, rows: Rows, drawn: bool) -> None:
     if drawn and not published and len(rows) > 1 and task in ("audit", "simulate"):
         from dpsmc_audit.report.figures import save, sweep_figure
 
-        count = {name: len({str(row[name]) for row in rows}) for name in (*columns.PARAMETERS, "entry", *others)}
-        swept = sorted((name for name in count if count[name] > 1), key=lambda name: -count[name])
-        save(sweep_figure(rows, swept), folder / "table", ("png",))
+        save(sweep_figure(rows, swept(rows)), folder / "table", ("png",))
 
 
 def _print(folder: Path, rows: Rows) -> None:

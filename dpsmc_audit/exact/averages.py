@@ -38,6 +38,7 @@ __all__ = [
     "worst_errors",
 ]
 
+
 @dataclass(frozen=True)
 class WorstErrors:
     """The largest error probability over each hypothesis, at ``p + delta`` and at ``p - delta``.
@@ -125,7 +126,9 @@ def _mean_of_certain_walk(setting: Setting) -> Enclosure:
         low = max(float(mechanism.quantile(0.0)), test.no_room)
         least, most = ((bound + low + room) / step for room in excess_mean(mechanism, low))
         return Enclosure(least * (1.0 - 1e-9), most * (1.0 + 1e-9) + 1.0, "straight line")
-    running = mechanism.survival(np.maximum(np.arange(math.ceil((bound + top) / step) + 1) * step - bound, test.no_room))
+    running = mechanism.survival(
+        np.maximum(np.arange(math.ceil((bound + top) / step) + 1) * step - bound, test.no_room)
+    )
     running[0] = 1.0
     return Enclosure.around(float(running.sum()), 1e-12 * running.size + 1e-15 * top / step, "sum")
 

@@ -113,8 +113,10 @@ def rare_between(turned: Turned, points: FloatArray, low: FloatArray, high: Floa
         most.append(against(turned, turned.near + right, turned.far + left).high)
     place = np.searchsorted(points, low, side="right")
     inside = (place >= 1) & (place < points.size) & (np.searchsorted(points, high, side="left") == place)
-    return tuple(np.where(inside, np.array(ends)[np.minimum(place, len(ends) - 1)], other)
-                 for ends, other in ((least, 0.0), (most, 1.0)))  # type: ignore[return-value]
+    return tuple(
+        np.where(inside, np.array(ends)[np.minimum(place, len(ends) - 1)], other)
+        for ends, other in ((least, 0.0), (most, 1.0))
+    )  # type: ignore[return-value]
 
 
 def against(turned: Turned, near: float, far: float) -> Enclosure:

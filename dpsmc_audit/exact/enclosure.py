@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-__all__ = ["Enclosure", "meet"]
+__all__ = ["Enclosure", "kind_of", "meet"]
 
 
 @dataclass(frozen=True)
@@ -127,3 +127,19 @@ def meet(enclosures: Sequence[Enclosure]) -> Enclosure:
     proven = [each for each in enclosures if each.proven] or enclosures
     method = min(proven, key=lambda each: each.high - each.low).method
     return Enclosure(max(each.low for each in proven), min(each.high for each in proven), method, proven[0].proven)
+
+
+def kind_of(proven: bool) -> str:
+    """Name the kind of an error.
+
+    Parameters
+    ----------
+    proven : bool
+        Whether the error is a bound.
+
+    Returns
+    -------
+    str
+        "proven" or "estimate".
+    """
+    return "proven" if proven else "estimate"

@@ -27,6 +27,7 @@ __all__ = [
     "ExitLaw",
     "Interrupted",
     "TerminationLaw",
+    "add_laws",
     "cells_needed",
     "exit_law",
     "walk_until_exit",
@@ -133,13 +134,11 @@ class TerminationLaw:
     null, alt : array
         ``null[k - 1] = P(tau = k, H_null)`` and ``alt[k - 1] = P(tau = k, H_alt)``.
     error : float
-        The numerical error of any P(tau > k): a bound, or an estimate.
+        A bound on the numerical error of any P(tau > k).
     scatter : float
         The numerical error of the law as a whole, summed over all (tau, o): a bound, or an estimate.
     method : str
         How the law was computed.
-    proven_tails : bool
-        Whether `error` is a bound.
     proven : bool
         Whether `scatter` is a bound.
     """
@@ -149,7 +148,6 @@ class TerminationLaw:
     error: float
     scatter: float
     method: str
-    proven_tails: bool = True
     proven: bool = True
 
     @property
@@ -213,6 +211,64 @@ def _advance(mass, other, low, high, base, steps, p_up, up, down, b_up, b_low, n
         mass, other = other, mass
         taken += 1
     return low, high, lost, taken
+
+
+_PIECE = 64
+"""Samples between two looks at what is still inside the bounds."""
+
+
+@kernel
+def add_laws(ups, up, down, enough, near, far, weights, out):
+    """Add the weighted laws for some pairs of bounds.
+
+    Parameters
+    ----------
+    ups : array
+        The probability of a step up of each sample. The last one is that of all later samples.
+    up, down : float
+        The sizes of the steps.
+    enough : float
+        A law ends when less than this probability is still inside the bounds.
+    near, far : array
+        Distances of the bounds from 0.
+    weights : array
+        The weights of each pair of bounds.
+    out : array
+        Where the laws are added: ``out[weight, side, k - 1]``.
+
+    Returns
+    -------
+    float
+        The probability of the runs that are left out, times the first weight.
+    """
+    unseen, longest, exits = 0.0, out.shape[2], np.zeros((4, _PIECE))
+    for row in range(near.size):
+        size = int((near[row] + far[row]) / (up + down)) + 6 + _PIECE
+        mass, other = np.zeros(size), np.zeros(size)
+        mass[0] = 1.0
+        count, base, steps, lost = 1, 0, 0, 0.0
+        while count > 0 and steps < longest:
+            p_up, samples = ups[min(steps, ups.size - 1)], 1
+            while samples < min(_PIECE, longest - steps) and ups[min(steps + samples, ups.size - 1)] == p_up:
+                samples += 1
+            exits[:] = 0.0
+            null, alt, over_null, over_alt = exits[0, :samples], exits[1, :samples], exits[2], exits[3]
+            low, high, dropped, taken = _advance(
+                mass, other, 0, count, base, steps, p_up, up, down, near[row], far[row], null, alt, over_null, over_alt
+            )
+            for w in range(weights.shape[1]):
+                for k in range(taken):
+                    out[w, 0, steps + k] += weights[row, w] * null[k]
+                    out[w, 1, steps + k] += weights[row, w] * alt[k]
+            kept = mass if taken % 2 == 0 else other
+            count = high - low
+            for i in range(count):
+                mass[i] = kept[low + i]
+            base, steps, lost = base + low, steps + samples, lost + dropped
+            if steps >= ups.size and mass[:count].sum() <= enough:
+                break
+        unseen += abs(weights[row, 0]) * (lost + mass[:count].sum())
+    return unseen
 
 
 class _Programme:

@@ -227,7 +227,7 @@ _TAILS = 10.0 ** -np.arange(13.0, 1.0, -1.0)
 
 
 def _affordable_top(turned: Turned, mechanism: Mechanism, last: int) -> float:
-    """Find the largest L for which the passage is affordable. Without it, the strata leave out L of probability 1e-5."""
+    """Find the largest L for which the passage is affordable. Without it the strata leave out a share of 1e-5."""
     for tail in _TAILS:
         high = float(mechanism.quantile(1.0 - tail))
         if math.isfinite(high) and passage_cost(turned, high, last) <= CELLS:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.exact.fixed import ExitLaw, cells_needed, walk_until_exit
 from dpsmc_audit.exact.prefix import prefix_of, records_before
-from dpsmc_audit.exact.walk import TIE, Steps, Turned
+from dpsmc_audit.exact.walk import TIE, Turned
 from dpsmc_audit.exact.weight import Range, Weight
 from dpsmc_audit.numerics.jit import kernel
 from dpsmc_audit.numerics.sums import convolution, dot
@@ -49,50 +49,45 @@ _FFT = 3e8
 
 @kernel
 def _weigh(p_up, up, down, tie, begins, value, slope, bend, guide, scale, top, escape, last):
-    """Compute ``sum_x U(j, x) weight(x)`` for j = 0, 1, ... until all walks are above `escape`, and what was dropped."""
-    out = np.zeros(last)
-    width = int(min(escape / (up + down) + 4.0, last + 2.0))
-    mass, other = np.zeros(width + 4), np.zeros(width + 4)
+    """Compute ``sum_x U(j, x) weight(x)`` for j = 0, 1, ... until all walks are above `escape`, and what was lost.
+
+    Cell i holds the walks with i ones.
+    """
+    out, p_down = np.zeros(last), 1.0 - p_up
+    mass, other = np.zeros(last + 2), np.zeros(last + 2)
     mass[0] = 1.0
-    base, count, lost, steps = 0, 1, 0.0, 0
+    low, high, lost, steps = 0, 1, 0.0, 0
     out[0] = value[0]
-    while count > 0 and steps + 1 < last:
+    while high > low and steps + 1 < last:
         steps += 1
-        # cell i has base + i ones; keep those above 0
-        first = 0
-        while first <= count and (base + first) * up - (steps - base - first) * down <= tie:
-            first += 1
-        mass[count] = 0.0
-        fresh = 0
-        for i in range(first, count + 1):
-            new = (1.0 - p_up) * mass[i]
-            if i > 0:
-                new += p_up * mass[i - 1]
-            if fresh == 0 and new < _FLOOR:
-                lost += new
-                first += 1
-                continue
-            other[fresh] = new
-            fresh += 1
-        base += first
-        while fresh > 0 and (base + fresh - 1) * up - (steps - base - fresh + 1) * down >= escape:
-            fresh -= 1
-        while fresh > 0 and other[fresh - 1] < _FLOOR:
-            fresh -= 1
-            lost += other[fresh]
-        count = fresh
-        place = base * up - (steps - base) * down
-        total, piece = 0.0, -1
-        for i in range(count):
+        mass[high] = 0.0
+        other[low] = p_down * mass[low]
+        kept, moved, into = mass[low + 1 : high + 1], mass[low:high], other[low + 1 : high + 1]
+        for i in range(into.size):
+            into[i] = p_up * moved[i] + p_down * kept[i]
+        high += 1
+        while low < high and low * up - (steps - low) * down <= tie:
+            low += 1
+        while high > low and (high - 1) * up - (steps - high + 1) * down >= escape:
+            high -= 1
+        while high > low and other[high - 1] < _FLOOR:
+            high -= 1
+            lost += other[high]
+        while high > low and other[low] < _FLOOR:
+            lost += other[low]
+            low += 1
+        place, sums = low * up - (steps - low) * down, np.zeros(4)
+        for i in range(high - low):
             at = place + i * (up + down)
             if at >= top:
                 break
-            piece = max(piece, guide[min(int(at * scale), guide.size - 1)])
-            while piece + 1 < begins.size and begins[piece + 1] <= at:
+            cell = min(int(at * scale), guide.size - 2)
+            piece = guide[cell]
+            while piece < guide[cell + 1] and begins[piece + 1] <= at:
                 piece += 1
             t = at - begins[piece]
-            total += other[i] * (value[piece] + t * (slope[piece] + t * bend[piece]))
-        out[steps] = total
+            sums[i & 3] += other[low + i] * (value[piece] + t * (slope[piece] + t * bend[piece]))
+        out[steps] = sums[0] + sums[1] + sums[2] + sums[3]
         mass, other = other, mass
     return out[: steps + 1], lost
 

@@ -14,17 +14,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.exact.fixed import ALIVE, walk_until_exit
+from dpsmc_audit.exact.fixed import ALIVE, add_laws, walk_until_exit
 from dpsmc_audit.exact.walk import TIE, Steps, Turned
 from dpsmc_audit.exact.weight import Range
-from dpsmc_audit.numerics.jit import kernel
 
 __all__ = ["CELLS", "Part", "Plan", "places_of", "plan_of", "strata"]
 
 FloatArray = NDArray[np.float64]
 
-CELLS = 2.5e9
-"""Cells that the passage may visit, and the laws of all strata: some seconds each."""
+CELLS = 3e9
+"""Cells that the passage may visit: some seconds."""
+
+_CELLS = 1.5e10
+"""Cells that the laws of all strata may visit together, on all cores: some seconds."""
 
 _MOST = 4096
 """Strata. More make the bracket narrower than other errors."""
@@ -108,7 +110,7 @@ class Plan:
         return -np.diff(self.runs.survival(self.ends))
 
 
-def plan_of(turned: Turned, runs: Range, most: float = CELLS) -> Plan | None:
+def plan_of(turned: Turned, runs: Range, most: float = _CELLS) -> Plan | None:
     """Choose the L for which laws are computed: all at which the law changes, or strata of equal probability.
 
     Parameters
@@ -201,7 +203,7 @@ def _averaged(
         mine = slice(i, None, _CHUNKS)
         out = np.zeros((weights.shape[1], 2, longest))
         bounds = (turned.near + excess[mine], turned.far + excess[mine])
-        unseen = _laws(ups, walk.up, walk.down, alive, *bounds, weights[mine].copy(), out)
+        unseen = add_laws(ups, walk.up, walk.down, alive, *bounds, weights[mine].copy(), out)
         return out, float(unseen)
 
     total, unseen = np.zeros((weights.shape[1], 2, longest)), 0.0
@@ -210,53 +212,6 @@ def _averaged(
             total += out
             unseen += rest
     return total, unseen
-
-
-@kernel
-def _laws(ups, up, down, enough, near, far, weights, out):
-    """Add the weighted laws for some bounds to ``out[weight, side, k - 1]``.
-
-    The last of `ups` is that of all later samples. Returns the probability of the runs that are left out, times the
-    first weight.
-    """
-    unseen, floor = 0.0, enough * 1e-12
-    for row in range(near.size):
-        width = int((near[row] + far[row]) / (up + down)) + 4
-        mass, other = np.zeros(width + 2), np.zeros(width + 2)
-        mass[0] = 1.0
-        base, count, steps, dropped = 0, 1, 0, 0.0
-        while count > 0 and steps < out.shape[2]:
-            p = ups[min(steps, ups.size - 1)]
-            steps += 1
-            mass[count] = 0.0
-            other[0] = (1.0 - p) * mass[0]
-            for i in range(1, count + 1):
-                other[i] = p * mass[i - 1] + (1.0 - p) * mass[i]
-            count += 1
-            ones = base + count - 1
-            if ones * up - (steps - ones) * down >= near[row]:
-                count -= 1
-                for w in range(weights.shape[1]):
-                    out[w, 0, steps - 1] += weights[row, w] * other[count]
-            first = 0
-            if count > 0 and base * up - (steps - base) * down <= -far[row]:
-                for w in range(weights.shape[1]):
-                    out[w, 1, steps - 1] += weights[row, w] * other[0]
-                first = 1
-            while count > first and other[count - 1] < floor:
-                count -= 1
-                dropped += other[count]
-            while first < count and other[first] < floor:
-                dropped += other[first]
-                first += 1
-            count -= first
-            base += first
-            for i in range(count):
-                mass[i] = other[i + first]
-            if steps % 64 == 0 and steps >= ups.size and mass[:count].sum() <= enough:
-                break
-        unseen += abs(weights[row, 0]) * (dropped + mass[:count].sum())
-    return unseen
 
 
 def _cells(turned: Turned, excess: float) -> float:

@@ -253,4 +253,12 @@ def walds_mean(turned: Turned, near: FloatArray, far: FloatArray) -> Ends:
 
     slack = _slack(turned, near + far) + (steep**2 if steep < 1e-3 else 0.0) + 1e-11
     low, high = average(near, far, np.minimum), average(near + walk.up, far + walk.down, np.maximum)
-    return low * (1.0 - slack), high * (1.0 + slack)
+    low, high = low * (1.0 - slack), high * (1.0 + slack)
+    if not walk.drift > 0.0:
+        return low, high
+    # the other identity: where the walk ends, over the drift; it is the better one where the far bound is hardly met
+    seldom, often = walds_ruin(turned, near, far)
+    least, most = near - often * (near + far + walk.down), near + walk.up - seldom * (near + walk.up + far)
+    step = walk.up + walk.down
+    off = (slack + 4e-16 * step / walk.drift) * (near + far + step)
+    return np.maximum(low, (least - off) / walk.drift), np.minimum(high, (most + off) / walk.drift)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpsmc_audit.exact.prefix import Prefix
 from dpsmc_audit.mechanisms import Exponential, Laplace, Law, Mechanism, Truncated
+from dpsmc_audit.numerics.ties import best_of
 
 __all__ = ["Range", "Weight"]
 
@@ -23,9 +24,9 @@ FloatArray = NDArray[np.float64]
 _CELLS = 1 << 15
 """Pieces, without those at corners and jumps."""
 
-_UNIMODAL = frozenset(
-    "cauchy chi2 expon fisk gamma genpareto gumbel_l gumbel_r halfcauchy halflogistic halfnorm invgamma invgauss laplace "
-    "logistic lognorm lomax maxwell norm pareto powerlaw rayleigh t triang uniform weibull_min".split()
+_UNIMODAL = (
+    "cauchy chi2 expon fisk gamma genpareto gumbel_l gumbel_r halfcauchy halflogistic halfnorm invgamma invgauss "
+    "laplace logistic lognorm lomax maxwell norm pareto powerlaw rayleigh t triang uniform weibull_min"
 )
 """Families of scipy.stats whose densities rise to one mode and fall from there."""
 
@@ -74,7 +75,7 @@ class Range:
     @property
     def unimodal(self) -> bool:
         """Whether the density of L is known to rise to one mode and to fall from there."""
-        return isinstance(self.mechanism, Law) and self.mechanism.distribution in _UNIMODAL
+        return isinstance(self.mechanism, Law) and self.mechanism.distribution in _UNIMODAL.split()
 
     def corners(self) -> FloatArray:
         """List where the density of L is not smooth, as far as that is known."""
@@ -155,7 +156,8 @@ class Weight:
         jumps = np.empty(0) if prefix is None else prefix.jumps
         marks = [even, corners, jumps]
         if (rate := runs.rate()) is None:  # cells of equal probability as well
-            marks.append(bound + np.asarray(runs.mechanism.quantile(np.linspace(0.0, 1.0, _CELLS)[1:-1])))
+            likely = np.asarray(runs.mechanism.quantile(np.linspace(0.0, 1.0, 2 + _CELLS // moves.size)[1:-1]))
+            marks.append((bound + likely[:, None] - moves).ravel())
         places = np.unique(np.concatenate(marks))
         edges = places[(places >= 0.0) & (places <= top)]
         if edges[-1] < top:
@@ -172,7 +174,7 @@ class Weight:
             slope, bend = (right - left) / width, np.zeros(width.size)
         off, variation = _errors(runs, edges - bound, rate, moves)
         cells = _CELLS
-        starts = np.arange(cells) * (top / cells)
+        starts = np.arange(cells + 1) * (top / cells)
         guide = np.maximum(np.searchsorted(begins, starts * (1.0 - 1e-15), side="right") - 1, 0)
         proven = rate is not None or runs.unimodal
         return cls(begins, left, slope, bend, guide, cells / top, top, off, variation, proven)
@@ -202,12 +204,12 @@ def _errors(runs: Range, edges: FloatArray, rate: float | None, moves: FloatArra
 def _bend(runs: Range, edges: FloatArray) -> tuple[float, float]:
     """Bound the largest fall in a cell, and the variation of the difference from a line in each cell.
 
-    Where the density is monotone across three cells, it lies between the means of the outer ones in the middle one. Next
-    to the mode and to the ends the difference varies by no more than twice the fall.
+    Where the density is monotone across three cells, it lies between the means of the outer ones in the middle one.
+    Next to the mode and to the ends the difference varies by no more than twice the fall.
     """
     width, mass = np.diff(edges), -np.diff(runs.survival(edges))
-    density = mass / width
+    density = np.divide(mass, width, out=np.zeros(mass.size), where=width > 0.0)
     change = np.maximum(np.abs(np.diff(density, prepend=0.0)), np.abs(np.diff(density, append=0.0)))
-    mode = int(np.argmax(density))
+    mode = best_of(density)
     change[max(mode - 1, 0) : mode + 2] = math.inf
     return float(mass.max()), float(np.minimum(width * change, 2.0 * mass).sum()) + 1e-13

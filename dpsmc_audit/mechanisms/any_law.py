@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -107,25 +106,6 @@ class Law:
         with np.errstate(all="ignore"):
             mean, variance = (float(x) for x in self._scipy.stats("mv"))
         return (mean if math.isfinite(mean) else math.inf, variance if math.isfinite(variance) else math.inf)
-
-    def beyond(self, excess: float) -> float:
-        """Compute ``E[(L - excess)+]``.
-
-        Parameters
-        ----------
-        excess : float
-            The threshold.
-
-        Returns
-        -------
-        float
-            The mean.
-        """
-        from scipy.integrate import quad
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return float(quad(self._scipy.sf, excess, math.inf, limit=200)[0])
 
     def survival(self, excess: ArrayLike) -> FloatArray:
         """Compute P(L > excess).

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import ClassVar, Self
 
 import numpy as np
@@ -158,29 +157,3 @@ class Exponential:
             The L below which a share u of the law lies.
         """
         return np.log1p(-np.asarray(u, dtype=np.float64)) / -self.rate
-
-    def nodes(self, count: int, tilt: float = 0.0) -> tuple[FloatArray, FloatArray]:
-        """Make a quadrature for means over L: ``E[exp(-tilt L) g(L)] ~ sum(weights * g(points))``, g varying slowly.
-
-        It is Gauss-Laguerre for the tilted law, which is exponential with rate ``rate + tilt``.
-
-        Parameters
-        ----------
-        count : int
-            The number of points.
-        tilt : float
-            The tilt.
-
-        Returns
-        -------
-        points, weights : ndarray
-            The quadrature.
-        """
-        points, weights = _laguerre(count)
-        rate = self.rate + tilt
-        return points / rate, weights * (self.rate / rate)
-
-
-@lru_cache(maxsize=32)
-def _laguerre(count: int) -> tuple[FloatArray, FloatArray]:
-    return np.polynomial.laguerre.laggauss(count)

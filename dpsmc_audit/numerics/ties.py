@@ -126,19 +126,18 @@ def _numbered(order: IntArray, new: BoolArray) -> IntArray:
     return groups
 
 
-def exceeds(value: float, other: float, close: float = CLOSE) -> bool:
+def exceeds(value: float, other: float) -> bool:
     """Tell whether a number is larger than another by more than rounding.
 
     Parameters
     ----------
     value, other : float
-        The numbers.
-    close : float
-        The tolerance: absolute, or relative to `other` if that is more. It is not used if `other` is infinite or nan.
+        The numbers. The tolerance is `CLOSE`: absolute, or relative to `other` if that is more. There is none if
+        `other` is infinite or nan.
 
     Returns
     -------
     bool
         Whether `value` is larger.
     """
-    return value > other + close * max(1.0, abs(other)) if np.isfinite(other) else value > other
+    return value > other + CLOSE * max(1.0, abs(other)) if np.isfinite(other) else value > other

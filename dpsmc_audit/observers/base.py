@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Protocol, get_args
 
 from dpsmc_audit.errors import require
 from dpsmc_audit.evidence.claims import Promise
-from dpsmc_audit.evidence.intervals import check_confidence, percent
+from dpsmc_audit.evidence.intervals import check_confidence
 from dpsmc_audit.evidence.profiles import Leakage, check_floor, epsilon_grid
 from dpsmc_audit.evidence.verdict import Finding, Verdict
 from dpsmc_audit.evidence.witness import Event
+from dpsmc_audit.exact.enclosure import kind_of
 from dpsmc_audit.numerics.arrays import FloatArray
+from dpsmc_audit.observers.certificates import Certificate
 from dpsmc_audit.observers.sentence import Words
 from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.setting import Adjacent
@@ -60,11 +63,6 @@ class Claim:
     def text(self) -> str:
         """The claim in words."""
         return f"the claimed {self.promise.text.removeprefix('the ')}"
-
-    @property
-    def how(self) -> str:
-        """How sure a verdict is."""
-        return "exactly" if self.engine == "exact" else f"at {percent(self.confidence)} confidence"
 
     @property
     def certainty(self) -> float:
@@ -246,6 +244,8 @@ class PairAudit(Audit):
         What the exact laws say of the same claim, where they are known.
     numerical_error : float
         Of the exact laws; nan where they are not known.
+    proven : bool
+        Whether that is a bound. Otherwise it is an estimate, and no exact verdict rests on it.
     unfinished : int
         Runs that reached `max_steps` without a decision.
     steps : int
@@ -258,6 +258,22 @@ class PairAudit(Audit):
     numerical_error: float
     unfinished: int
     steps: int
+    proven: bool = True
+
+    @cached_property
+    def certificate(self) -> Certificate | None:
+        """The proof of an exact verdict that anyone can check; None where there is none."""
+        return self.proof() if self.claim.engine == "exact" else None
+
+    def proof(self) -> Certificate | None:
+        """Make the certificate of an exact verdict. An observer that has none need not define this.
+
+        Returns
+        -------
+        Certificate or None
+            The certificate, if the verdict can be proven by it.
+        """
+        return None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of ``result.json`` without parameters."""
@@ -266,6 +282,7 @@ class PairAudit(Audit):
             **self.leakage.as_dict(self.claim.epsilon),
             "exact": None if self.exact is None else self.exact.as_dict(),
             "numerical_error": self.numerical_error,
+            "numerical_error_is": None if math.isnan(self.numerical_error) else kind_of(self.proven),
             "unfinished": self.unfinished,
             "steps": self.steps,
         }

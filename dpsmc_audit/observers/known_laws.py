@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -54,7 +53,6 @@ def audit_of_laws(
     p0: FloatArray,
     *,
     error: float = 0.0,
-    epsilons: Sequence[float] | None = None,
 ) -> Kind:
     """Audit a claim whose two laws are known: all that an observer of few outcomes needs.
 
@@ -70,8 +68,6 @@ def audit_of_laws(
         The probability of every outcome, for each member.
     error : float
         The error of each law, summed over all outcomes. Rounding is added to it.
-    epsilons : sequence of float, optional
-        The grid of the privacy profile.
 
     Returns
     -------
@@ -97,7 +93,7 @@ def audit_of_laws(
     elif delta + off <= 0.0:
         finding = Finding(Verdict.CERTIFIED, 0.0, 0.0, None, delta_upper=delta + off)
     finding = rejudged(finding, claim.promise, laws)
-    profile = privacy_profile(p1, p0, epsilon_grid(claim.epsilon, epsilons))
+    profile = privacy_profile(p1, p0, epsilon_grid(claim.epsilon))
     return kind(
         pair=pair,
         claim=replace(claim, engine="exact"),

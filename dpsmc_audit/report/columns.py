@@ -278,11 +278,12 @@ def columns_for(rows: Sequence[Row]) -> list[Column]:
 
 
 def _own_columns(rows: Sequence[Row]) -> list[Column]:
-    """A task from outside the package: all its single values."""
+    """A task from outside the package: what varies, and all its single values."""
     kinds = (int, float, str, bool)
     results = [name for name, value in rows[0].items() if isinstance(value, kinds)]
     found = results[results.index("schema") + 1 :]  # what comes before are parameters
-    return [_plain(name) for name in (*varying(rows), *found)]
+    varied = [name for name in (*PARAMETERS, "entry") if several(rows, name)]
+    return [_plain(name) for name in (*varied, *varying(rows), *found)]
 
 
 def _simulate_columns(rows: Sequence[Row]) -> list[Column]:
@@ -331,7 +332,7 @@ def _audit_columns(rows: Sequence[Row]) -> list[Column]:
 
 def _sampler_columns(rows: Sequence[Row]) -> list[Column]:
     """Audits of users' mechanisms."""
-    names = [name for name in ("seed", "confidence") if several(rows, name)]
+    names = [name for name in ("mu", "curve", "seed", "confidence") if several(rows, name)]
     return [
         *(_plain(name) for name in ("sampler", "samples", *names)),
         _plain("epsilon", None, r"$\varepsilon$"),

@@ -294,7 +294,7 @@ def sweep_figure(rows: Sequence[dict[str, Any]], over: Sequence[str]) -> Figure:
         return _observers_figure(rows)
     figure = new_figure(7.0, 4.2)
     audited = rows[0]["task"] == "audit"
-    name, others = (over[0], over[1:]) if over else ("seed", ())
+    name, *others = over
     axes = figure.subplots()
     groups: dict[str, list[dict[str, Any]]] = {}
     for row in rows:

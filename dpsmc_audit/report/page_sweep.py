@@ -14,9 +14,9 @@ from dpsmc_audit.report.columns import PARAMETERS, columns_for, several, varying
 from dpsmc_audit.report.command import command_line, flat, without_folders
 from dpsmc_audit.report.html import REPORT, render
 from dpsmc_audit.report.multiples import panels
-from dpsmc_audit.runs.files import RESULT, write_text
+from dpsmc_audit.runs.files import RESULT
 
-__all__ = ["sort_key", "summary", "sweep_page", "write_sweep_report"]
+__all__ = ["sort_key", "summary", "sweep_page", "swept"]
 
 Row = dict[str, Any]
 
@@ -27,27 +27,6 @@ FILES = (
     ("table.tex", "the table in LaTeX"),
     ("table.png", "a figure"),
 )
-
-
-def write_sweep_report(
-    folder: Path, study: str | None, points: Sequence[tuple[Path, Row]], failed: Sequence[str], given: Sequence[str]
-) -> None:
-    """Write the page of a sweep beside its table.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder of the sweep.
-    study : str, optional
-        The name of the sweep.
-    points : sequence of tuple
-        The file of each result, and its row as `tables.flatten` makes it.
-    failed : sequence of str
-        One line for each point that failed.
-    given : sequence of str
-        The words of the command line.
-    """
-    write_text(folder / REPORT, sweep_page(folder, study, points, failed, given))
 
 
 def sweep_page(
@@ -78,7 +57,6 @@ def sweep_page(
     cells = [[column.show(row) for column in columns] for row in rows]
     keys = [[sort_key(cell) for cell in line] for line in cells]
     kinds = ["number" if all(_is_number(line[j]) for line in keys) else "text" for j in range(len(columns))]
-    swept = _swept(rows)
     command, shortened = command_line(given, sweep=True)
     return render(
         "sweep.html",
@@ -91,7 +69,7 @@ def sweep_page(
             (link, list(zip(line, key, strict=True)))
             for link, line, key in zip((_link(folder, path) for path, _ in points), cells, keys, strict=True)
         ],
-        panels=panels(_judged(rows), swept) if len(rows) > 1 else [],
+        panels=panels(_judged(rows), swept(rows)) if len(rows) > 1 else [],
         endless=_endless(rows),
         failed=[without_folders(line) for line in failed],
         files=[(name, about) for name, about in FILES if (folder / name).exists()],
@@ -101,12 +79,23 @@ def sweep_page(
     )
 
 
-def _swept(rows: Sequence[Row]) -> list[str]:
-    """Parameters with several values, the one with most values first."""
-    names = dict.fromkeys((*PARAMETERS, "entry", "sampler", "method", *varying(rows)))
+def swept(rows: Sequence[Row]) -> list[str]:
+    """List the parameters with several values, the one with most values first.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        The points, as `tables.flatten` makes them.
+
+    Returns
+    -------
+    list of str
+        Their names; the seed if all points have the same values.
+    """
+    names = dict.fromkeys((*PARAMETERS, "entry", "sampler", *varying(rows)))
     many = {name: len({str(row.get(name)) for row in rows}) for name in names if any(name in row for row in rows)}
     if several(rows, "observer"):
-        many = {name: n for name, n in many.items() if name not in ("runs", "bin_width", "method")}  # of the observer
+        many = {name: n for name, n in many.items() if name not in ("runs", "bin_width")}  # of the observer
     if rows[0]["task"] == "estimate":
         many.pop("p_phi", None)
     return sorted((name for name, n in many.items() if n > 1), key=lambda name: -many[name]) or ["seed"]

@@ -8,34 +8,13 @@ Version 1: up to the development of 0.1, without the key `schema`.
 Version 2: `witness` and `best_event` have a structure (`what`); exact audits say `undecided` instead of `consistent`;
 all audits have `observer`, `epsilon_claimed`, `delta_claimed` and `confidence`; `other_observers` is part of an audit;
 `sentence` is the plain sentence of page and terminal (the bounds and the witness have keys of their own); `parameters`
-has `task_target` and `notion_target` where a task or an observer from outside the package is named.
+has `task_target` and `notion_target` where a task or an observer from outside the package is named; an audit has the
+whole `claim`; `parameters` has `early` instead of `method`; audits by bets have `runs_used`, those of black boxes also
+`views`; `exact_errors_are` and `numerical_error_is` say whether numerical errors are proven or estimated.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-__all__ = ["SCHEMA", "schema_of"]
+__all__ = ["SCHEMA"]
 
 SCHEMA = 2
-
-
-def schema_of(result: dict[str, Any]) -> int:
-    """Return the version of a result that was read from a file.
-
-    Parameters
-    ----------
-    result : dict
-        The content of ``result.json``.
-
-    Returns
-    -------
-    int
-        Its version; 1 for results from before there were versions.
-
-    Examples
-    --------
-    >>> schema_of({"schema": 2}), schema_of({})
-    (2, 1)
-    """
-    return int(result.get("schema", 1))

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpsmc_audit.evidence.intervals import Interval, check_confidence, clopper_pearson, mean_interval
 from dpsmc_audit.exact.averages import WorstErrors, exact_error, exact_mean, worst_errors
-from dpsmc_audit.exact.enclosure import Enclosure
+from dpsmc_audit.exact.enclosure import Enclosure, kind_of
 from dpsmc_audit.numerics.sums import sum_of_squares
 from dpsmc_audit.runs.checkpoints import Saved
 from dpsmc_audit.runs.execution import accumulate, cut
@@ -134,7 +134,7 @@ class Characteristics:
         return exact_numbers({**named, "fp_worst": self.worst.fp, "fn_worst": self.worst.fn})
 
 
-def exact_numbers(named: dict[str, Enclosure]) -> dict[str, float]:
+def exact_numbers(named: dict[str, Enclosure]) -> dict[str, float | str]:
     """List exact numbers, each beside its numerical error.
 
     Parameters
@@ -145,10 +145,11 @@ def exact_numbers(named: dict[str, Enclosure]) -> dict[str, float]:
     Returns
     -------
     dict
-        Values and errors by name.
+        Values and errors by name, and whether all errors are proven.
     """
     values = {name: exact.value for name, exact in named.items()}
-    return values | {f"{name}_error": exact.error for name, exact in named.items()}
+    errors = {f"{name}_error": exact.error for name, exact in named.items()}
+    return {**values, **errors, "exact_errors_are": kind_of(all(exact.proven for exact in named.values()))}
 
 
 @dataclass(frozen=True)

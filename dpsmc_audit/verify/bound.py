@@ -23,14 +23,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsmc_audit.mechanisms import Exponential, Laplace, Mechanism, Truncated
+from dpsmc_audit.numerics.arrays import FloatArray
 from dpsmc_audit.sprt import Sprt
 
 __all__ = ["Bound", "crossing", "proven_bound", "ruin", "window"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

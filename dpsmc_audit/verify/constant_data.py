@@ -12,15 +12,13 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsmc_audit.mechanisms import Mechanism
+from dpsmc_audit.numerics.arrays import FloatArray
 from dpsmc_audit.observers.informed.law import given_sequence, lowest_record
 from dpsmc_audit.sprt import Sprt
 
 __all__ = ["constant_data_deltas"]
-
-FloatArray = NDArray[np.float64]
 
 
 def constant_data_deltas(

@@ -11,18 +11,16 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsmc_audit.exact.fixed import cells_needed, walk_until_exit
 from dpsmc_audit.exact.walk import Steps
 from dpsmc_audit.mechanisms import Mechanism
+from dpsmc_audit.numerics.arrays import FloatArray
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 from dpsmc_audit.verify.bound import ruin
 
 __all__ = ["Decision", "decision_alone"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -150,7 +150,7 @@ def _audits(test: Sprt, mechanism: Mechanism, epsilon: float) -> dict[float, _Ca
             found[p_phi] = None
             continue
         profile = law.leakage(np.array([0.0, epsilon, 2.0 * epsilon]), 0.01).profile
-        found[p_phi] = _Case(p_phi, 1, BOTH, _of_levels(epsilon, profile.at), _errors(epsilon, law.scatter))
+        found[p_phi] = _Case(p_phi, 1, BOTH, _of_levels(epsilon, profile.at), _errors(epsilon, law.surely))
     return found
 
 

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
@@ -698,6 +699,26 @@ def test_a_sweep_over_samplers_makes_one_table(run: Run, mine: str, tmp_path: Pa
     assert out.count("consistent") == 2
     rows = list(csv.DictReader((tmp_path / "all" / "table.csv").read_text().splitlines()))
     assert [row["verdict"] for row in rows] == ["violated", "violated", "consistent", "consistent"]
+
+
+def test_a_sweep_over_claims_shows_them(run: Run, mine: str, tmp_path: Path) -> None:
+    code, out, _ = run("-m", f"sampler={mine}:noisy", "mu=0.5,9", "runs=2000", "hydra.sweep.dir=all")
+    assert code == 0
+    header, _, *lines = out.splitlines()
+    assert "mu" in header.split()
+    assert [line.split()[2] for line in lines[:2]] == ["0.5", "9.0"]
+
+
+def test_a_sweep_over_runs_one_has_makes_one_table(run: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for name, shift in (("ones.csv", 1.0), ("zeros.csv", 0.0)):
+        np.savetxt(tmp_path / name, shift + rng.laplace(size=500))
+    code, _, err = run("-m", "samples=[ones.csv,zeros.csv]", "epsilon=0.3,3", "hydra.sweep.dir=all")
+    assert (code, err) == (0, "")
+    rows = list(csv.DictReader((tmp_path / "all" / "table.csv").read_text().splitlines()))
+    assert [(row["epsilon"], row["verdict"]) for row in rows] == [("0.3", "violated"), ("3.0", "consistent")]
+    assert all(row["samples"] and int(row["runs_used"]) > 400 for row in rows)
+    assert (tmp_path / "all" / "report.html").exists()
 
 
 @pytest.mark.parametrize(

@@ -75,3 +75,12 @@ def test_a_sweep_from_outside_runs(run: Run, tmp_path: Path) -> None:
     code, out, err = run(*words, "hydra.sweep.dir=s")
     assert (code, err) == (0, "")
     assert "2 results in s" in out
+
+
+def test_a_sweep_of_a_task_from_outside_shows_what_varies(run: Run, tmp_path: Path, mine: str) -> None:
+    words = [word.replace("mine:", f"{mine}:") for word in command("A task")]
+    code, out, _ = run("-m", *words, "alpha=0.05,0.1", "hydra.sweep.dir=s")
+    assert code == 0
+    header, _, *lines = out.splitlines()
+    assert header.split() == ["alpha", "up"]
+    assert [line.split()[0] for line in lines[:2]] == ["0.05", "0.1"]

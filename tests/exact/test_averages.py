@@ -117,7 +117,9 @@ def plain_mean(setting: Setting) -> Enclosure:
         rest = math.inf
     weights = np.diff(shares)
     low = float(np.sum(weights * means[:-1])) + 1e-4 * means[-1]
-    return Enclosure(low * (1 - 1e-9), float(np.sum(weights * means[1:])) + 1e-4 * max(rest, float(high)) + 1e-6, "plain")
+    return Enclosure(
+        low * (1 - 1e-9), float(np.sum(weights * means[1:])) + 1e-4 * max(rest, float(high)) + 1e-6, "plain"
+    )
 
 
 @given(sprts(finest=0.02), st.floats(-2.0, 2.0), st.floats(0.0, 30.0), st.floats(0.0, 30.0))

@@ -12,7 +12,9 @@ from dpsmc_audit.exact.ladder import MeanPassage
 from dpsmc_audit.exact.walk import Steps
 from dpsmc_audit.mechanisms import Exponential, Law, NoNoise
 from dpsmc_audit.observers.expected.averages import forced_moments, output_sensitivity
-from dpsmc_audit.observers.expected.law import _by_grid, expected_law
+from dpsmc_audit.observers.expected.edges import tails_between
+from dpsmc_audit.observers.expected.grid import by_grid
+from dpsmc_audit.observers.expected.law import expected_law
 from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 from tests.support.strategies import examples, sprts
@@ -49,15 +51,18 @@ def test_the_staircase_is_located_to_the_last_step() -> None:
 
 
 @pytest.mark.parametrize(("p_phi", "epsilon"), [(0.84, 0.01), (0.84, 0.2), (0.6, 0.05)])
-def test_ladder_and_grid_agree_within_the_grids_error(p_phi: float, epsilon: float) -> None:
+def test_the_grid_encloses_what_the_ladder_knows(p_phi: float, epsilon: float) -> None:
     law = Exponential.private(PAPER, epsilon)
-    found = expected_law(Adjacent(Setting(PAPER, law, p_phi)), bin_width=100)
+    setting = Setting(PAPER, law, p_phi)
+    found = expected_law(Adjacent(setting), bin_width=100)
     assert found.method == "ladder"
-    far = float(law.quantile(1 - 1e-9))
-    reached, error = _by_grid(Setting(PAPER, law, p_phi), (1,), found.edges, far)
-    for tail, excess in zip((found.tail_1, found.tail_0), reached, strict=True):
-        inside = (tail < 1) & (tail > 1e-7)
-        np.testing.assert_allclose(law.survival(excess)[inside], tail[inside], rtol=error + 1e-6)
+    reached = by_grid(setting, (1,), found.edges, float(law.quantile(1 - 1e-9)))
+    for known, each in zip((found.one, found.zero), reached, strict=True):
+        grid = tails_between(PAPER, law, found.edges, each)
+        assert np.all(grid.low <= known.high)
+        assert np.all(known.low <= grid.high)
+        likely = known.value > 0.1
+        assert np.max(grid.high[likely] - grid.low[likely]) < 1e-4
 
 
 @given(sprts(finest=0.03), st.floats(0.05, 2.0), st.floats(0.1, 0.9), st.integers(1, 30))
@@ -79,7 +84,7 @@ def test_probabilities_are_those_of_many_l(test: Sprt, epsilon: float, p_phi: fl
 @pytest.mark.parametrize("entry", [1, 50, 400])
 def test_forced_moments_without_and_with_walds_identities(entry: int, monkeypatch: pytest.MonkeyPatch) -> None:
     exact = [forced_moments(PAPER, 0.8, 2.0, {entry: bit}) for bit in (1, 0)]
-    monkeypatch.setattr("dpsmc_audit.observers.expected.averages._CHEAP", 0.0)
+    monkeypatch.setattr("dpsmc_audit.observers.expected.averages.CHEAP", 0.0)
     smooth = [forced_moments(PAPER, 0.8, 2.0, {entry: bit}) for bit in (1, 0)]
     for (mean, null), (approximate, share) in zip(exact, smooth, strict=True):
         assert approximate == pytest.approx(mean, rel=1e-3)
@@ -108,21 +113,23 @@ def test_the_gap_fades_with_the_entry(entry: int, difference: float) -> None:
 
 
 def test_a_late_entry_shows_where_the_test_is_likely_to_stop() -> None:
-    """n = 1000: no support gap, but averages around 1000 are likelier with x_n = 1; against a dense grid of L."""
+    """n = 1000: no support gap, but averages around 1000 are likelier with x_n = 1; against a plain bisection."""
     found = expected_law(Adjacent(Setting(PAPER, LAW, 0.84), (1000,)), bin_width=140)
     one, zero = found.probabilities()
-    grid = np.linspace(0.0, 30.0, 1201)
-    curves = [np.array([exit_law(PAPER, 0.84, float(x), {1000: bit}).mean for x in grid]) for bit in (1, 0)]
-    for i in (6, 7, 8):
-        dense = []
-        for curve in curves:
-            ends = np.interp(found.edges[i : i + 2], curve, grid)
-            dense.append(float(LAW.survival(ends[0]) - LAW.survival(ends[1])))
-        low, high = (float(ends[i]) for ends in found.log_ratio_ends())
-        middle = math.log(one[i] / zero[i])
-        error = max(high - middle, middle - low)
-        assert middle == pytest.approx(math.log(dense[0] / dense[1]), abs=error)
-        assert error < 1e-2
+
+    def survival(edge: float, bit: int) -> float:
+        low, high = 0.0, 30.0
+        for _ in range(30):
+            middle = 0.5 * (low + high)
+            below = exit_law(PAPER, 0.84, middle, {1000: bit}).mean < edge
+            low, high = (middle, high) if below else (low, middle)
+        return float(LAW.survival(high))
+
+    tails = {bit: [survival(edge, bit) for edge in found.edges[6:10].tolist()] for bit in (1, 0)}
+    plain = np.log(np.diff(tails[1]) / np.diff(tails[0]))
+    low, high = (ends[6:9] for ends in found.log_ratio_ends())
+    assert np.all((low <= plain + 1e-6) & (plain - 1e-6 <= high))
+    assert np.all(high - low < 1e-3)
     assert math.log(one[7] / zero[7]) == pytest.approx(0.024, abs=5e-4)
 
 

@@ -8,17 +8,17 @@ import numpy as np
 
 from dpsmc_audit.exact.enclosure import Enclosure
 from dpsmc_audit.exact.fixed import BUDGET, cells_needed, exit_law, walk_until_forced
-from dpsmc_audit.exact.walk import Steps, turned_up, walds_mean, walds_ruin
+from dpsmc_audit.exact.walk import Ends, Steps, turned_up, walds_mean, walds_ruin
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.numerics.sums import dot
 from dpsmc_audit.observers.expected.bisection import mean_of
 from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 
-__all__ = ["average_at", "forced_moments", "lowest_excess", "output_sensitivity", "start_of"]
+__all__ = ["CHEAP", "average_at", "forced_moments", "lowest_excess", "output_sensitivity", "start_of"]
 
 
-_CHEAP = 3e6
+CHEAP = 3e6
 """Cells that the law for one L may cost where hundreds of L are asked for."""
 
 
@@ -41,7 +41,7 @@ def forced_moments(test: Sprt, p_phi: float, excess: float, forced: Mapping[int,
     tuple of float
         E[tau | L] and P(H_null | L): the middles of what `_enclosed` knows if the exact law is expensive.
     """
-    if cells_needed(Steps.of(test, p_phi), test.b_up + excess, test.b_low + excess) <= _CHEAP:
+    if cells_needed(Steps.of(test, p_phi), test.b_up + excess, test.b_low + excess) <= CHEAP:
         law = exit_law(test, p_phi, excess, forced)
         return law.mean, law.null_probability
     mean, null = _enclosed(test, p_phi, excess, forced)
@@ -57,12 +57,15 @@ def _enclosed(test: Sprt, p_phi: float, excess: float, forced: Mapping[int, int]
     mean, rare = walds_mean(turned, near, far), walds_ruin(turned, near, far)
     null = rare if turned.over else (1.0 - rare[1], 1.0 - rare[0])
     lost, longest = begun.law.lost, float(np.max(mean[1], initial=0.0))
-    known = begun.law.mean + begun.law.alive * last, begun.law.null_probability
-    ends = [[value + float(dot(begun.cells, end)) for end in pair] for value, pair in zip(known, (mean, null), strict=True)]
     slack = 1e-12 * last
+
+    def enclosed(before: float, after: Ends, unseen: float) -> Enclosure:
+        low, high = (before + float(dot(begun.cells, end)) for end in after)
+        return Enclosure(low * (1.0 - slack), high * (1.0 + slack) + unseen, "wald")
+
     return (
-        Enclosure(ends[0][0] * (1.0 - slack), ends[0][1] * (1.0 + slack) + lost * (last + longest), "wald"),
-        Enclosure(ends[1][0] * (1.0 - slack), ends[1][1] * (1.0 + slack) + lost, "wald"),
+        enclosed(begun.law.mean + begun.law.alive * last, mean, lost * (last + longest)),
+        enclosed(begun.law.null_probability, null, lost),
     )
 
 
@@ -105,7 +108,9 @@ def start_of(setting: Setting, entries: tuple[int, ...], bit: int) -> Enclosure:
     return average_at(test, p_phi, entries, bit, float(mechanism.quantile(0.0)))
 
 
-def average_at(test: Sprt, p_phi: float, entries: tuple[int, ...], bit: int, excess: float) -> Enclosure:
+def average_at(
+    test: Sprt, p_phi: float, entries: tuple[int, ...], bit: int, excess: float, most: float = BUDGET
+) -> Enclosure:
     """Compute g_x at an L: 1 where a coin decides, a whole number where samples are certain.
 
     Parameters
@@ -120,6 +125,8 @@ def average_at(test: Sprt, p_phi: float, entries: tuple[int, ...], bit: int, exc
         Their value.
     excess : float
         L.
+    most : float
+        The cells that the exact law may visit. Wald's identities bound the average if it needs more.
 
     Returns
     -------
@@ -129,7 +136,7 @@ def average_at(test: Sprt, p_phi: float, entries: tuple[int, ...], bit: int, exc
     if excess <= test.no_room:
         return Enclosure.around(1.0, 0.0, "coin")
     walk = Steps.of(test, p_phi)
-    if cells_needed(walk, test.b_up + excess, test.b_low + excess) <= BUDGET:
+    if cells_needed(walk, test.b_up + excess, test.b_low + excess) <= most:
         law = exit_law(test, p_phi, excess, dict.fromkeys(entries, bit))
         return Enclosure.around(*mean_of(law), "fixed bounds")
     return _enclosed(test, p_phi, excess, dict.fromkeys(entries, bit))[0]

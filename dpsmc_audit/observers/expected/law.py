@@ -16,12 +16,13 @@ from dpsmc_audit.errors import require
 from dpsmc_audit.exact.enclosure import Enclosure
 from dpsmc_audit.exact.fixed import BUDGET, cells_needed
 from dpsmc_audit.exact.walk import Steps
-from dpsmc_audit.mechanisms import Laplace, Mechanism
+from dpsmc_audit.mechanisms import Laplace
 from dpsmc_audit.numerics.arrays import BoolArray, FloatArray
 from dpsmc_audit.observers.expected.averages import average_at, forced_moments, lowest_excess, start_of
 from dpsmc_audit.observers.expected.bisection import by_bisection
 from dpsmc_audit.observers.expected.edges import Tails, by_line, tails_between, tails_of_atoms
 from dpsmc_audit.observers.expected.first_entry import by_ladder
+from dpsmc_audit.observers.expected.grid import GRID, by_grid
 from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
 
@@ -31,8 +32,8 @@ __all__ = ["ExpectedLaw", "SupportGap", "bins_between", "expected_law"]
 _LISTED = 1e9
 """Cells that the laws for a list of L may cost together."""
 
-_GRID, _FOLLOWED = 461, 2e11
-"""L in the grid, and cells that may be visited for all of them up to the last entry: half a minute."""
+_FOLLOWED = 2e11
+"""Cells that may be visited for all L of a grid up to the last entry: half a minute."""
 
 MOST_BINS = 50_000
 """A histogram with more bins is a request for wider ones."""
@@ -253,21 +254,10 @@ def _tails(
             reached, same = ladder[:2], ladder[2]
     if reached is None and mechanism.atoms is None:
         reached, method = by_bisection(test, p_phi, entries, points, lowest, far), "bisection"
-    if reached is not None:
-        one, zero = (tails_between(test, mechanism, points, found) for found in reached)
-        return one, zero, same, method
-    guessed, error = _by_grid(setting, entries, points, far)
-    starts = (start_of(setting, entries, bit) for bit in (1, 0))
-    one, zero = (_estimated(mechanism, x, error, points, start) for x, start in zip(guessed, starts, strict=True))
-    return one, zero, nowhere, "grid"
-
-
-def _estimated(mechanism: Mechanism, excess: FloatArray, error: float, points: FloatArray, start: Enclosure) -> Tails:
-    """Make tails with an estimate of their relative error. They are 1 where the smallest L reaches the point."""
-    surely = points <= max(start.value - start.error, 1.0)
-    value = np.where(points <= start.value, 1.0, mechanism.survival(excess))
-    low, high = value * math.exp(-error), np.minimum(value * math.exp(error), 1.0)
-    return Tails(np.where(surely, 1.0, low), value, high, np.full(points.size, math.nan))
+    if reached is None:
+        reached, method = by_grid(setting, entries, points, far), "grid"
+    one, zero = (tails_between(test, mechanism, points, found) for found in reached)
+    return one, zero, same, method
 
 
 def _cells(test: Sprt, p_phi: float, excess: float) -> float:
@@ -283,7 +273,7 @@ def _require_early(setting: Setting, last: int) -> None:
     walk, excess = Steps.of(test, p_phi), max(lowest_excess(test, mechanism), float(mechanism.quantile(1.0 - 1e-3)))
     b_up, b_low = test.b_up + excess, test.b_low + excess
     width = min(b_up + b_low, 16.0 * math.sqrt(walk.variance * last)) / test.step_sum + 1.0
-    cells = 2.0 * _GRID * min(last * width, 2.0 * cells_needed(walk, b_up, b_low))
+    cells = 2.0 * GRID * min(last * width, 2.0 * cells_needed(walk, b_up, b_low))
     message = f"entry {last} is late: the exact law at p_phi={p_phi:g} would visit {cells:.0e} cells, more than"
     require(cells <= _FOLLOWED, f"{message} {_FOLLOWED:.0e}; choose an earlier one, or p_phi further from p")
 
@@ -295,32 +285,3 @@ def _beyond(test: Sprt, p_phi: float, entries: tuple[int, ...], far: float, edge
             break
         far += 0.1 * abs(far) + test.step_sum
     return far
-
-
-def _by_grid(
-    setting: Setting, entries: tuple[int, ...], edges: FloatArray, far: float
-) -> tuple[tuple[FloatArray, FloatArray], float]:
-    """Interpolate between the means at hundreds of L. Return the L and the relative error of tails this causes.
-
-    The error stated is four times that of interpolating between every second L, found at the ones left out: an
-    estimate, as the curve is a staircase between them.
-    """
-    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
-    lowest = lowest_excess(test, mechanism)
-    bulk = max(lowest, float(mechanism.quantile(1.0 - 1e-3)))
-    grid = np.unique(np.concatenate([np.linspace(lowest, bulk, 401), np.linspace(bulk, far, 61)]))
-    reached, error = [], 0.0
-    for bit in (1, 0):
-        forced = dict.fromkeys(entries, bit)
-        curve = np.maximum.accumulate([forced_moments(test, p_phi, float(x), forced)[0] for x in grid])
-        reached.append(np.interp(edges, curve, grid, right=math.inf))
-        if grid.size > 2:
-            off = np.abs(np.interp(curve[1::2], curve[::2], grid[::2]) - grid[1::2])
-            error = max(error, float(np.max(np.abs(np.log(_ratio(mechanism, grid[1::2], off))))))
-    return (reached[0], reached[1]), 4.0 * error
-
-
-def _ratio(mechanism: Mechanism, excess: FloatArray, off: FloatArray) -> FloatArray:
-    """Compute by what factor the survival function changes where L is off by this much."""
-    above = np.maximum(mechanism.survival(excess + off), 1e-300)
-    return np.maximum(mechanism.survival(excess), 1e-300) / above

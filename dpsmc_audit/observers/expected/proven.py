@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsmc_audit.evidence.judging import proven_delta
 from dpsmc_audit.evidence.profiles import factor
 from dpsmc_audit.evidence.witness import Event, Ranges, Share
+from dpsmc_audit.numerics.arrays import BoolArray, FloatArray
 from dpsmc_audit.observers.expected.law import ExpectedLaw
 
 __all__ = ["ProvenAverages"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +56,7 @@ class ProvenAverages:
         integer = self.law.gap.integer
         return None if integer is None or integer in self.law.edges else int(np.searchsorted(self.law.edges, integer))
 
-    def _shown(self, epsilon: float) -> NDArray[np.bool_]:
+    def _shown(self, epsilon: float) -> BoolArray:
         """Find the bins that may need a delta: all but those where one law is the other shifted."""
         shown, place = ~self.law.hidden(epsilon), self._split
         if place is not None:

@@ -19,7 +19,9 @@ from dpsmc_audit.evidence.profiles import factor, worst_event
 from dpsmc_audit.evidence.summary import finding_of
 from dpsmc_audit.evidence.verdict import Finding, Verdict
 from dpsmc_audit.evidence.witness import Event
+from dpsmc_audit.numerics.arrays import BoolArray, FloatArray, IntArray
 from dpsmc_audit.observers.base import Claim, Engine, PairAudit, Resolution
+from dpsmc_audit.observers.certificates import Certificate, certificate_of_event, proposals, ranges_of
 from dpsmc_audit.observers.expected.verdicts import log_ratio, surest_event
 from dpsmc_audit.observers.marginal.law import (
     NAMES,
@@ -39,8 +41,6 @@ from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.setting import Adjacent
 
 __all__ = ["JointHistogram", "Marginal", "MarginalAudit"]
-
-FloatArray = NDArray[np.float64]
 
 FEWEST = 10
 """The fewest runs of each member."""
@@ -87,7 +87,7 @@ class JointHistogram:
     log_ratio_low: FloatArray
     log_ratio_high: FloatArray
     exact_log_ratio: FloatArray
-    outside: NDArray[np.bool_]
+    outside: BoolArray
     smooth_p1: FloatArray
     smooth_p1_low: FloatArray
     smooth_p1_high: FloatArray
@@ -125,6 +125,20 @@ class MarginalAudit(PairAudit):
     leakage_from: str
     stopped: bool
 
+    def proof(self) -> Certificate | None:
+        """Prove that the claim is violated.
+
+        Returns
+        -------
+        Certificate or None
+            None for other verdicts, and if the checker proves none of the most promising events.
+        """
+        if self.verdict != Verdict.VIOLATED:
+            return None
+        law, promise = marginal_law(self.pair), self.claim.promise
+        events = [*ranges_of(self.witness), *proposals(law.p1[:2], law.p0[:2], promise)]
+        return certificate_of_event("marginal", self.pair, promise, events)
+
     def as_dict(self) -> dict[str, Any]:
         """Return the content of ``result.json`` without parameters."""
         return {
@@ -159,8 +173,8 @@ def exact_verdict(law: MarginalLaw, epsilon: float, floor: float) -> Finding:
     Finding
         The verdict, its bounds and its witness.
     """
-    best = law.best(floor)
-    bound, tail = _surely(best, epsilon, _tail_error(law))
+    best = law.best(floor, alone=not law.proven)
+    bound, tail = _surely(best, epsilon, _bin_error(law) if law.proven else _tail_error(law))
     delta, witness = worst_event(law.p1.ravel(), law.p0.ravel(), epsilon)
     off = _off(law, epsilon)
     lower = max(delta - off, tail, _in_one_bin(law, epsilon), 0.0)
@@ -169,7 +183,7 @@ def exact_verdict(law: MarginalLaw, epsilon: float, floor: float) -> Finding:
             witness = surest_event((law.p1,) * 2, (law.p0,) * 2, epsilon)
         shown = best if best is not None and bound > epsilon else witness
         return Finding(Verdict.VIOLATED, bound, lower, shown)
-    upper = delta + off if delta + law.scatter > 0.0 else 0.0
+    upper = delta + off if delta + law.surely > 0.0 else 0.0
     verdict = Verdict.CERTIFIED if upper == 0.0 else Verdict.UNDECIDED
     return Finding(verdict, bound, 0.0, None, delta_upper=min(upper, 1.0))
 
@@ -188,7 +202,7 @@ class ProvenOutcomes:
 
     @property
     def _all(self) -> KnownLaws:
-        return KnownLaws(self.law.p1.ravel(), self.law.p0.ravel(), self.law.scatter + 64.0 * _UNIT)
+        return KnownLaws(self.law.p1.ravel(), self.law.p0.ravel(), self.law.surely + 64.0 * _UNIT)
 
     def ends(self, epsilon: float, side: int) -> tuple[float, float]:
         """Bound the delta of one direction.
@@ -232,7 +246,7 @@ def _off(law: MarginalLaw, epsilon: float) -> float:
 
     The error of both laws, and rounding: of a product and a difference for each outcome, and of the sum.
     """
-    return (1.0 + factor(epsilon)) * (law.scatter + 64.0 * _UNIT)
+    return (1.0 + factor(epsilon)) * (law.surely + 64.0 * _UNIT)
 
 
 def _tail_error(law: MarginalLaw) -> float:
@@ -241,8 +255,11 @@ def _tail_error(law: MarginalLaw) -> float:
 
 
 def _bin_error(law: MarginalLaw) -> float:
-    """Bound the error of the probability of a bin with a decision: a difference of two tails of added outcomes."""
-    return min(law.scatter, 4.0 * law.error) + 2.0 * _UNIT * int(law.p1.shape[1])
+    """Bound the error of the probability of a bin with a decision: a difference of two tails of added outcomes.
+
+    Where the law is proven, what is wrong with a tail is wrong with one decision.
+    """
+    return min(law.surely, 4.0 * law.error if law.proven else math.inf) + 2.0 * _UNIT * int(law.p1.shape[1])
 
 
 def _in_one_bin(
@@ -311,7 +328,7 @@ def exact_histogram(law: MarginalLaw, width: int, epsilon: float) -> JointHistog
     """
     p1, p0 = _without_traces(law, width)
     ratio, off = log_ratio(p1, p0), _bin_error(law)
-    lows, highs = (np.maximum(np.array([p1, p0]) + sign * off, 0.0) for sign in (-1.0, 1.0))
+    lows, highs = (np.clip(np.array([p1, p0]) + sign * off, 0.0, 1.0) for sign in (-1.0, 1.0))
     low, high = log_ratio(lows[0], highs[1]), log_ratio(highs[0], lows[1])
     outside = np.any(lows > factor(epsilon) * highs[::-1], axis=0)
     unknown = [np.full(p1.shape, math.nan)] * 6
@@ -384,7 +401,7 @@ def sampled_histogram(
 
 
 def _ratio_interval(
-    ones: NDArray[np.int64], zeros: NDArray[np.int64], runs: tuple[int, int], confidence: float
+    ones: IntArray, zeros: IntArray, runs: tuple[int, int], confidence: float
 ) -> tuple[FloatArray, FloatArray]:
     tail = 0.25 * (1.0 - confidence)  # two shares, two ends
     low_1, high_1, low_0, high_0 = (
@@ -493,6 +510,7 @@ class Marginal(Resolution):
             pair=pair,
             exact=exact,
             numerical_error=math.nan if law is None else law.scatter,
+            proven=law is None or law.proven,
             floor=self.floor,
             leakage=known.leakage(grid, self.floor),
             leakage_from="sampled" if law is None else "exact",

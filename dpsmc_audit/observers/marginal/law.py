@@ -59,11 +59,13 @@ class MarginalLaw:
     p1, p0 : ndarray
         ``p1[side][k - 1] = P(tau = k, side | x_n = 1)`` for the sides H_null, H_alt and undecided; `p0` for x_n = 0.
     error : float
-        The numerical error of a tail.
+        A bound on the numerical error of a tail of tau.
     scatter : float
         The numerical error of the law as a whole (the sum over all outcomes).
     method : str
         How it was computed.
+    proven : bool
+        Whether `scatter` is a bound. Otherwise it is an estimate, and no verdict rests on it.
     """
 
     p1: FloatArray
@@ -71,6 +73,12 @@ class MarginalLaw:
     error: float
     scatter: float
     method: str
+    proven: bool = True
+
+    @property
+    def surely(self) -> float:
+        """A bound on the error of the law as a whole; infinite if none is proven."""
+        return self.scatter if self.proven else math.inf
 
     def leakage(self, epsilons: FloatArray, floor: float) -> Leakage:
         """Compute the leakage of one release.
@@ -90,23 +98,27 @@ class MarginalLaw:
         one, zero = self.p1.ravel(), self.p0.ravel()
         return Leakage(privacy_profile(one, zero, epsilons), total_variation(one, zero), self.best(floor))
 
-    def best(self, floor: float) -> Event | None:
-        """Find the tail of tau, alone or with a decision, with the largest ratio.
+    def best(self, floor: float, *, alone: bool = False) -> Event | None:
+        """Find the tail of tau with the largest ratio.
 
         Parameters
         ----------
         floor : float
             The smallest probability of the tail for the likelier member.
+        alone : bool
+            Look at tails without a decision only.
 
         Returns
         -------
         Event or None
             The tail; None if no tail is so probable.
         """
-        found = [best_tail(self.p1.sum(axis=0), self.p0.sum(axis=0), floor)]
-        for side, one, zero in zip(SIDES, self.p1, self.p0, strict=True):
-            found.append(best_tail(one, zero, floor, partial(tail_of_tau, decision=side)))
-        return largest(found)
+        tail = best_tail(self.p1.sum(axis=0), self.p0.sum(axis=0), floor)
+        if alone:
+            return tail
+        sides = zip(SIDES, self.p1, self.p0, strict=True)
+        joint = [best_tail(one, zero, floor, partial(tail_of_tau, decision=side)) for side, one, zero in sides]
+        return largest([tail, *joint])
 
     def binned(self, width: int) -> tuple[FloatArray, FloatArray]:
         """Sum up the laws in bins of tau: [0, width), [width, 2 width), ...
@@ -160,7 +172,8 @@ def marginal_law(pair: Adjacent) -> MarginalLaw:
     size = max(law.null.size for law in laws)
     one, zero = (_padded(law, size) for law in laws)
     error, scatter = (max(getattr(law, name) for law in laws) for name in ("error", "scatter"))
-    return MarginalLaw(one, zero, error, scatter, max(laws, key=lambda law: law.scatter).method)
+    method = max(laws, key=lambda law: law.scatter).method
+    return MarginalLaw(one, zero, error, scatter, method, all(law.proven for law in laws))
 
 
 def _padded(law: TerminationLaw, size: int) -> FloatArray:
