@@ -26,7 +26,7 @@ FloatArray = NDArray[np.float64]
 POWER = 0.9
 _PROBABILITIES = (0.5, 0.1, 0.01, 0.001)
 
-_SURE, _NOISE, _LEAST, _ONE = 0.5, 0.5, 0.1, 5.0
+_SURE, _NOISE, _LEAST, _ONE = 0.5, 0.25, 0.1, 5.8
 _FEW, _ALL = 2, 6
 _RARE, _STEEP = 100.0, 3.5
 
@@ -36,7 +36,7 @@ def behind(cells: int, epsilon: float, share: FloatArray, expected: float = math
 
     Two cells leave nothing to find but the size of the effect. With more, bets on noise lose until predictions are
     nearer to 1/2 than the claim, which takes the longer the smaller it is. And the place of the effect has to be found.
-    That takes log(cells) of evidence, and 5 more because few models explain a single place. Meanwhile no
+    That takes log(cells) of evidence, and about 6 more because few models explain a single place. Meanwhile no
     capital is won, so the loss is the part of this that capital would have grown by. The constants were measured (see
     benchmarks/README.md).
 
