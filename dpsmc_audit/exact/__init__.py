@@ -4,7 +4,8 @@
 - `laws`: the law averaged over L. It chooses among `renewal`, `passage` (only the near bound is reached) and `strata`
   (both bounds).
 - `far_bound`: the far-bound correction, which `strata` averages over L.
-- `averages`: means, standard deviations and error probabilities, by `renewal`, `quadrature`, `brackets` or `overshoot`.
-- `ladder`: first passages over every bound at once.
+- `averages`: means, standard deviations and error probabilities, by `renewal` or by what holds for all L of intervals
+  (`brackets`).
+- `ladder`: first passages over every bound at once. `walk`: the walk, and Wald's identities between two bounds.
 - `calibration`: noise that keeps the error levels.
 """

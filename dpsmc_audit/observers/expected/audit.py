@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpsmc_audit.errors import require
+from dpsmc_audit.errors import check_bin_width, require
 from dpsmc_audit.evidence.judging import OneEvent, rejudged
 from dpsmc_audit.evidence.profiles import Leakage, best_tail, privacy_profile, total_variation
 from dpsmc_audit.evidence.verdict import Finding, Verdict
@@ -245,7 +245,7 @@ class Expected(Resolution):
             If a field of the observer is impossible, or if the exact laws are too expensive to compute.
         """
         grid, width = self.grid(claim.epsilon), self.bin_width
-        require(width is None or width >= 1, f"bin_width must be at least 1, got {width}")
+        check_bin_width(width)
         require(self.pairs >= 4, f"pairs must be at least 4, got {self.pairs}")
         require(self.draws >= 2, f"draws must be at least 2, got {self.draws}")
         started = time.perf_counter()

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.errors import ParameterError, require
+from dpsmc_audit.errors import ParameterError, check_bin_width, require
 from dpsmc_audit.evidence.game import Bounds, Game, Rules
 from dpsmc_audit.evidence.intervals import lower_ends, upper_ends
 from dpsmc_audit.evidence.judging import KnownLaws, rejudged
@@ -478,7 +478,7 @@ class Marginal(Resolution):
             compute.
         """
         grid, width = self.grid(claim.epsilon), self.bin_width
-        require(width is None or width >= 1, f"bin_width must be at least 1, got {width}")
+        check_bin_width(width)
         require(self.runs >= FEWEST, f"runs must be at least {FEWEST}, got {self.runs}")
         require(self.pairs >= 2, f"pairs must be at least 2, got {self.pairs}")
         started = time.perf_counter()
