@@ -27,7 +27,7 @@ from dpsmc_audit.sampling.plan import Sampling
 __all__ = ["PUBLISHED", "SAMPLERS", "cost_ratios", "pair_ratios", "peer_ratios", "release_ratios", "unseen_ratios"]
 
 BASE = 10**6
-SMALL, SIX, UNSEEN, RELEASE, PEER = 1000, 200, 200, 60, 400
+SMALL, SIX, UNSEEN, RELEASE, PEER = 1000, 200, 200, 400, 400
 LONG = {"mu_08": 200, "pure_08": 200, "mu_05": 500, "pure_05": 500}
 """Repetitions; fewer of long audits."""
 

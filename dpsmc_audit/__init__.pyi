@@ -38,6 +38,7 @@ from .mechanisms import (
     Truncated as Truncated,
 )
 from .observers.audit import audit as audit
+from .observers.certificates import Certificate as Certificate
 from .observers.base import (
     Audit as Audit,
     Claim as Claim,

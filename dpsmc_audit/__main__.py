@@ -26,7 +26,7 @@ def start() -> None:
         main()
         ignore()  # what was done is done: Python itself would end with the signal
     except KeyboardInterrupt:  # before the command took over, or after it
-        print("\ninterrupted: nothing was kept", file=sys.stderr)
+        print("\ninterrupted", file=sys.stderr)
         sys.exit(exit_code())
 
 

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ParameterError", "SamplerError", "check_entries", "check_probability", "in_order", "regular", "require"]
+__all__ = [
+    "ParameterError",
+    "SamplerError",
+    "check_bin_width",
+    "check_entries",
+    "check_probability",
+    "in_order",
+    "regular",
+    "require",
+]
 
 
 class ParameterError(ValueError):
@@ -91,6 +100,22 @@ def in_order(entry: int | Sequence[int]) -> tuple[int, ...]:
     require(entries[0] >= 1, f"entry must be at least 1, got {entries[0]}")
     require(len(set(entries)) == len(entries), f"entry must name different samples, got {list(entries)}")
     return entries
+
+
+def check_bin_width(width: int | None) -> None:
+    """Check the width of bins. No run is longer than the largest one, so one bin of it holds all runs.
+
+    Parameters
+    ----------
+    width : int or None
+        The width in samples. None if it is chosen later.
+
+    Raises
+    ------
+    ParameterError
+        If it lies outside [1, 2^40].
+    """
+    require(width is None or 1 <= width <= 2**40, f"bin_width must lie in [1, 2^40], got {width}")
 
 
 def check_entries(entries: tuple[int, ...], max_steps: int) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from dpsmc_audit.evidence.claims import Dp
-from dpsmc_audit.evidence.power import Laws, behind, finds
+from dpsmc_audit.evidence.power import Laws, finds
 from dpsmc_audit.exact.averages import exact_mean
 from dpsmc_audit.mechanisms import Exponential
 from dpsmc_audit.observers.marginal.law import _block, marginal_law
@@ -34,8 +34,10 @@ TOP = Path(__file__).parent.parent
 RESULTS = TOP / "experiments" / "results" / "scaling.csv"
 TEST = Sprt(P, delta=0.01, alpha=0.01)
 EPSILONS = (0.2, 0.1, 0.05, 0.02, 0.01, 0.001)
-MOST, LEVEL, MANY = 2**50, 0.01, 10_000
-"""The most runs that are tried, the level, and a number of cells beyond which learning costs no more."""
+MOST, LEVEL, CELLS = 2**50, 0.01, 2
+"""The most runs that are tried, the level, and the number of cells for what learning costs: as with two, because the
+auditor looks at early ends of a running time first. In 90 % of audits it took at most 50 400 runs for epsilon = 0.01
+and a claim of 0.02, and 4 840 for the pair with epsilon = 0.05 of the benchmarks; this says 55 800 and 4 930."""
 
 
 def laws_of_tau(epsilon: float) -> Laws:
@@ -55,22 +57,22 @@ def oracle(laws: Laws, epsilon: float) -> float:
     return float(math.log(1.0 / LEVEL) / (np.maximum(one, zero) * right + np.minimum(one, zero) * wrong).sum())
 
 
-def runs_needed(laws: Laws, epsilon: float, cells: int = MANY) -> int:
+def runs_needed(laws: Laws, epsilon: float) -> int:
     """Runs of either member that refute the claim with probability 0.9."""
-    claim, late = Dp(epsilon).points, behind(cells)
+    claim = Dp(epsilon).points
     low, high = 1, 2
-    while high < MOST and not finds(laws, claim, 2 * high, LEVEL, late):
+    while high < MOST and not finds(laws, claim, 2 * high, LEVEL, CELLS):
         low, high = high, 2 * high
     while high - low > max(1, low // 200):
         middle = (low + high) // 2
-        low, high = (low, middle) if finds(laws, claim, 2 * middle, LEVEL, late) else (middle, high)
+        low, high = (low, middle) if finds(laws, claim, 2 * middle, LEVEL, CELLS) else (middle, high)
     return high
 
 
 def event_runs(share: float, epsilon: float, excess: float = 0.1) -> int:
     """The same for an event of this probability, whose log ratio exceeds epsilon by a tenth of it."""
     other = share * math.exp(-(1.0 + excess) * epsilon)
-    return runs_needed((np.array([share, 1.0 - share]), np.array([other, 1.0 - other])), epsilon, 2)
+    return runs_needed((np.array([share, 1.0 - share]), np.array([other, 1.0 - other])), epsilon)
 
 
 def cost(epsilon: float) -> tuple[float, int]:

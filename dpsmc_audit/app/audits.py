@@ -74,10 +74,10 @@ class Audited:
         return {**self.audit.as_dict(), **self.price.as_dict(), "other_observers": self.others.as_dict()}
 
     def write(self, folder: Path) -> None:
-        """Write the histogram and the profiles.
+        """Write the histogram, the profiles and the certificate.
 
         An audit without a privacy profile has no ``profile.csv``. Without other observers, an older
-        ``observers.csv`` is removed.
+        ``observers.csv`` is removed, and without a certificate an older ``certificate.json``.
 
         Parameters
         ----------
@@ -94,7 +94,10 @@ class Audited:
         if isinstance(self.audit, BlackBoxAudit):
             write_text(folder / "profile.csv", columns_csv(self.audit.profile))
             write_text(folder / "trade_off.csv", columns_csv(self.audit.curve))
-        (folder / "observers.csv").unlink(missing_ok=True)  # an older run's
+        for name in ("observers.csv", "certificate.json"):
+            (folder / name).unlink(missing_ok=True)  # an older run's
+        if isinstance(self.audit, PairAudit) and self.audit.certificate is not None:
+            self.audit.certificate.save(folder / "certificate.json")
         if self.others.curves:
             write_text(folder / "observers.csv", observers_csv(self.others.curves))
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -149,6 +149,7 @@ def _print_finished(job: _Job) -> None:
     """Print the result of an earlier run with the same parameters, files and code."""
     from dpsmc_audit.report.tables import as_text, flatten
 
+    ignore()
     close_all()
     result = read_json(job.folder / RESULT)
     job.warn(result.get("warnings", []))
@@ -181,7 +182,7 @@ def _compute(job: _Job, config: Config, key: str) -> None:
             doing("writing the page")
             files = write_report(folder, found.audit, found.others, result, notes, job.overrides)
         result = seal({**result, "warnings": notes}, key, files_in(folder))
-        write_json(folder / RESULT, result)
+        _write(folder, result, last=alone)
     except KeyboardInterrupt:
         raise Interrupted("nothing is released" if released else _kept(checkpoint)) from None
     if checkpoint is not None:
@@ -200,21 +201,29 @@ def _compute(job: _Job, config: Config, key: str) -> None:
         print(f"result in {folder}")
 
 
-def _release(config: Config, done: Done, folder: Path) -> None:
-    """Write a release and print it. From the moment it is on disk nothing interrupts: words and exit code are its own.
+def _write(folder: Path, result: dict[str, Any], *, last: bool) -> None:
+    """Write result.json. An interrupt after that does not take it back: words and exit code are those of the result.
 
-    Exit with code 3 if the data or max_steps ended before a decision.
+    If the command ends with it (`last`), nothing interrupts from then on.
     """
+    try:
+        write_json(folder / RESULT, result)
+        if last:
+            ignore()
+    except KeyboardInterrupt:
+        with suppress(ParameterError):
+            if read_json(folder / RESULT) == strict(result):
+                return
+        raise
+
+
+def _release(config: Config, done: Done, folder: Path) -> None:
+    """Write a release and print it. Exit with code 3 if the data or max_steps ended before a decision."""
     from dpsmc_audit.verify.release import sentences
 
     release = done.as_dict()
     words = "\n".join(sentences(release, config.p, config.relation))
-    try:
-        write_json(folder / RESULT, release)
-        ignore()
-    except KeyboardInterrupt:
-        if not released_in(folder):
-            raise
+    _write(folder, release, last=True)
     close_all()
     print(f"{words}\nrelease in {folder / RESULT}")
     if release["decision"] == "undecided":
@@ -229,7 +238,7 @@ def _unread(config: Config) -> list[str]:
 def _kept(checkpoint: Checkpoint | None) -> str:
     """Say what an interrupted task leaves and how to go on from it."""
     if checkpoint is None or not checkpoint.kept:
-        return "nothing was kept"
+        return "nothing new was kept"
     kept = ", ".join(f"{done} {stage}" for stage, done in checkpoint.kept.items())
     return f"kept {kept}; go on with the same command and hydra.run.dir={near(checkpoint.folder)}"
 
@@ -308,7 +317,7 @@ def _closed(error: BaseException) -> str:
     """After Ctrl-C, print the table of a sweep's finished points. Return what was kept and how to go on."""
     sweep = sweeps.running()
     if sweep is None:
-        return f"{error}" if isinstance(error, Interrupted) else "nothing was kept"
+        return f"{error}" if isinstance(error, Interrupted) else "nothing new was kept"
     from dpsmc_audit.app.sweep import tabulate
 
     with suppress(OSError):  # other processes of a launcher may still write there

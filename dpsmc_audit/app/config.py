@@ -17,7 +17,7 @@ from dpsmc_audit.app.keys import Keys, key_of, keys_of, paths
 from dpsmc_audit.app.own_mechanism import own_mechanism
 from dpsmc_audit.app.reference import cases_of
 from dpsmc_audit.app.schema import Schema
-from dpsmc_audit.errors import ParameterError, check_entries, check_probability, in_order, require
+from dpsmc_audit.errors import ParameterError, check_bin_width, check_entries, check_probability, in_order, require
 from dpsmc_audit.evidence.claims import Dp, Gdp, Promise
 from dpsmc_audit.evidence.curves import read_curve
 from dpsmc_audit.evidence.intervals import check_confidence
@@ -142,9 +142,9 @@ class Config(Schema):
 
     def _check_barrier(self) -> None:
         """Check the test, its noise and its observers."""
-        _ = self.law
         self._check_range("max_steps", 1, 2**40, "2^40")
         check_entries(self.entries, self.max_steps if self.task.name == "audit" else 2**40)
+        _ = self.law  # its scale may take seconds
         if self.epsilons is not None:
             require(isinstance(self.epsilons, list), f"epsilons must be a list, got {self.epsilons}")
             _ = epsilon_grid(self.epsilon, self.epsilons)
@@ -154,7 +154,7 @@ class Config(Schema):
         require(self.sequence != "", "sequence must name a file")
         self._check_range("pairs", 4, 10**15, "10^15")
         self._check_range("draws", 2, 10**15, "10^15")
-        require(self.bin_width is None or self.bin_width >= 1, f"bin_width must be at least 1, got {self.bin_width}")
+        check_bin_width(self.bin_width)
         for name, value, known in (
             ("engine", self.engine.name, ("monte_carlo", "exact")),
             ("engine.kernel", self.engine.kernel, ("jumps", "steps")),

@@ -11,15 +11,23 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 """Ctrl-C, and what batch systems send before they kill."""
 
 
+class _Stop(KeyboardInterrupt):
+    """The interrupt of a signal.
+
+    A plain KeyboardInterrupt that leaves a source text in execution, such as that of a dataclass, makes Python end with
+    SIGINT, whatever exit code the command chooses.
+    """
+
+
 class _Once:
-    """A handler of signals that raises KeyboardInterrupt once."""
+    """A handler of signals that raises an interrupt once."""
 
     received: int | None = None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         if self.received is None:
             self.received = number
-            raise KeyboardInterrupt
+            raise _Stop
 
 
 def _received() -> int | None:

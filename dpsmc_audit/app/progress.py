@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from tqdm import tqdm
 
 from dpsmc_audit.app import status
+from dpsmc_audit.app.interrupts import interrupted
 from dpsmc_audit.sampling.plan import Sampling
 
 if TYPE_CHECKING:
@@ -121,6 +122,8 @@ def progress(what: str, total: int | None, every: float = 30.0) -> Iterator[Call
 
         def advance(done: int) -> None:
             nonlocal logged, last
+            if interrupted():  # the code of a model, a sampler or a library dropped the interrupt
+                raise KeyboardInterrupt
             if last == 0:
                 shown.initial = done  # a checkpoint may have been restored: the rate is that of this process
             shown.update(done - last)

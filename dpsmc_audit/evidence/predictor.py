@@ -53,6 +53,11 @@ class Predicted:
 class Cells:
     """What is known of one view: its cells, the counts in them, and the predictions.
 
+    Parameters
+    ----------
+    times : bool
+        Whether the view is a running time (`shapes.learnt`).
+
     Attributes
     ----------
     ends : array
@@ -65,7 +70,8 @@ class Cells:
         The log evidence of the view.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, times: bool = False) -> None:
+        self.times = times
         self.ends, self.counts = np.array([np.inf]), np.zeros((2, 1))
         self.chance, self.evidence = np.array([0.5]), 0.0
         self.start = starts()
@@ -109,7 +115,7 @@ class Cells:
     def learn(self) -> None:
         """Learn from the counts."""
         seen = np.flatnonzero(self.counts.sum(axis=0))
-        found = learnt(self.counts[:, seen], self.start)
+        found = learnt(self.counts[:, seen], self.start, self.times)
         self.evidence = found.evidence
         # a cell without runs, of a new value between others, predicts like its neighbour
         self.chance = found.chance[np.minimum(np.searchsorted(seen, np.arange(self.ends.size)), seen.size - 1)]
@@ -130,12 +136,15 @@ class Predictor:
         self.views = Views(form)
         self.scores = scores_for(form, score)
         self.runs = 0
-        self.cells = [Cells() for _ in range(len(self.views.names) + len(self.scores))]
+        self.cells = self._fresh_cells()
         self.weights = np.full(len(self.cells), 1.0 / len(self.cells))
         self._values = np.empty((len(self.cells), 0))
         self._labels = np.empty(0, np.int64)
         self._new: list[tuple[FloatArray, list[FloatArray]]] = []
         self._placed: list[IntArray] = []
+
+    def _fresh_cells(self) -> list[Cells]:
+        return [*(Cells(self.views.times) for _ in self.views.names), *(Cells() for _ in self.scores)]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -269,7 +278,7 @@ class Predictor:
             If it does not fit.
         """
         self.views = Views.restore(saved)
-        self.cells = [Cells() for _ in range(len(self.views.names) + len(self.scores))]
+        self.cells = self._fresh_cells()
         for k, cells in enumerate(self.cells):
             cells.ends, cells.counts, cells.chance, cells.start = (
                 np.array(saved[f"seen_{name}_{k}"], np.float64) for name in ("ends", "counts", "chance", "start")

@@ -69,6 +69,11 @@ class Views:
         """The names of the views."""
         return tuple(scale.name for scale in self._scales)
 
+    @property
+    def times(self) -> bool:
+        """Whether the runs are (tau, o): every view then sorts running times."""
+        return self._form.names == ("tau", "o")
+
     def encode(self, outputs: Outputs) -> FloatArray:
         """Turn runs into numbers. New categories are remembered.
 

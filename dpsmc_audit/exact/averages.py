@@ -3,9 +3,7 @@
 Several ways lead to it, and the result is what all of them leave:
 
 - *renewal*: an exponential L is memoryless, so after the first passage every new record of the walk is a fresh start;
-- *ladder*: two staircases that hold for all L at once, and the far bound between them (`ruins`);
-- *wald*: Wald's identities, with overshoots between nothing and a step (`walk`);
-- *fixed bounds*: laws for fixed L at the ends of intervals of L, where steps are coarse (`brackets`).
+- *ladder*, *wald* and *fixed bounds*: what holds for all L of an interval, averaged over intervals (`brackets`).
 """
 
 from __future__ import annotations
@@ -17,14 +15,13 @@ from functools import lru_cache
 import numpy as np
 
 from dpsmc_audit.errors import ParameterError
-from dpsmc_audit.exact.brackets import against
+from dpsmc_audit.exact.brackets import averaged
 from dpsmc_audit.exact.enclosure import Enclosure, meet
-from dpsmc_audit.exact.fixed import BUDGET, cells_needed, exit_law
+from dpsmc_audit.exact.fixed import BUDGET, walk_for
 from dpsmc_audit.exact.laws import exact_law
 from dpsmc_audit.exact.renewal import renewal
-from dpsmc_audit.exact.ruins import excess_mean, mean_by_ladder, rare_by_ladder
-from dpsmc_audit.exact.walk import turned_up, walds_mean, walds_ruin
-from dpsmc_audit.mechanisms import Exponential, Law, Mechanism
+from dpsmc_audit.exact.walk import turned_up, walds_mean
+from dpsmc_audit.mechanisms import Exponential, Law, Mechanism, NoNoise
 from dpsmc_audit.numerics.sums import dot
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
@@ -83,49 +80,37 @@ def exact_mean(setting: Setting) -> Enclosure:
     >>> f"{mean.value:.3f}", mean.error < 1e-6, mean.method
     ('1322.747', True, 'renewal')
     """
-    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
+    mechanism = setting.mechanism
     if isinstance(mechanism, Law) and math.isinf(mechanism.moments[0]):
         return Enclosure.around(math.inf, 0.0, "no mean")
-    if p_phi in (0.0, 1.0):
+    if setting.p_phi in (0.0, 1.0):
         return _mean_of_certain_walk(setting)
-    if mechanism.atoms is not None:
-        return _sum([(share, _mean_of_atom(test, p_phi, x)) for x, share in mechanism.atoms])
     if isinstance(mechanism, Exponential) and (records := renewal(setting)) is not None:
         found = records.mean()
-        return found if found.error <= 1e-5 * found.value else meet([found, mean_by_ladder(setting)])
-    return mean_by_ladder(setting)
+        return found if found.error <= 1e-5 * found.value else meet([found, averaged(setting, rare=False)])
+    found = averaged(setting, rare=False)
+    return meet([found, _mean_followed(setting)]) if isinstance(mechanism, NoNoise) else found
 
 
-def _sum(parts: list[tuple[float, Enclosure]]) -> Enclosure:
-    """Average over the values of L. If there are several, they are listed up to a probability of 1e-12."""
-    low, high = (math.fsum(share * getattr(part, end) for share, part in parts) for end in ("low", "high"))
-    rest = 1e-12 * max(high, 1.0) * (len(parts) > 1)
-    method = max(parts, key=lambda part: part[0])[1].method
-    return Enclosure(low - rest, high + rest, method, all(part.proven for _, part in parts))
-
-
-def _mean_of_atom(test: Sprt, p_phi: float, excess: float) -> Enclosure:
-    """Compute the mean for one value of L: one sample where a coin decides."""
-    if excess <= test.no_room:
-        return Enclosure.around(1.0, 0.0, "coin")
-    turned = turned_up(test, p_phi)
-    near, far = turned.near + excess, turned.far + excess
-    if cells_needed(turned.walk, near, far) <= BUDGET:
-        law = exit_law(test, p_phi, excess)
-        return Enclosure.around(law.mean, law.mean_error, "fixed bounds")
-    low, high = walds_mean(turned, np.array(near), np.array(far))
-    return Enclosure(float(low), float(high), "wald")
+def _mean_followed(setting: Setting) -> Enclosure:
+    """Enclose the mean of Algorithm 1: the programme for as long as it is affordable, then Wald's identities."""
+    turned = turned_up(setting.test, setting.p_phi)
+    samples = int(BUDGET / (turned.span / (turned.walk.up + turned.walk.down) + 100.0)) + 1
+    begun = walk_for(turned.walk, turned.near, turned.far, samples, {})
+    law, at = begun.law, begun.positions
+    low, high = (float(dot(begun.cells, end)) for end in walds_mean(turned, turned.near - at, turned.far + at))
+    before, slack = law.mean + law.alive * law.null.size, 1e-15 * law.null.size
+    unseen = law.lost * (law.null.size + law.longest)
+    return Enclosure((before + low) * (1.0 - slack), (before + high) * (1.0 + slack) + unseen, "fixed bounds, wald")
 
 
 def _mean_of_certain_walk(setting: Setting) -> Enclosure:
     """Sum P(tau > k), the survival function of L along the walk. The walk is a straight line."""
-    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
-    step, bound = (test.s_plus, test.b_up) if p_phi == 1.0 else (test.s_minus, test.b_low)
+    test, mechanism = setting.test, setting.mechanism
+    step, bound = (test.s_plus, test.b_up) if setting.p_phi == 1.0 else (test.s_minus, test.b_low)
     top = float(mechanism.quantile(1.0 - 1e-15))
-    if not (bound + top) / step <= 10_000_000:  # the sum is that of an integral, but for a step
-        low = max(float(mechanism.quantile(0.0)), test.no_room)
-        least, most = ((bound + low + room) / step for room in excess_mean(mechanism, low))
-        return Enclosure(least * (1.0 - 1e-9), most * (1.0 + 1e-9) + 1.0, "straight line")
+    if not (bound + top) / step <= 10_000_000:
+        return averaged(setting, rare=False)
     running = mechanism.survival(
         np.maximum(np.arange(math.ceil((bound + top) / step) + 1) * step - bound, test.no_room)
     )
@@ -134,37 +119,13 @@ def _mean_of_certain_walk(setting: Setting) -> Enclosure:
 
 
 @lru_cache(maxsize=512)
-def _rare(setting: Setting) -> Enclosure:
-    """Compute P(leave against the drift)."""
-    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
-    if p_phi in (0.0, 1.0):
-        return _rare_of_certain_walk(setting)
-    if mechanism.atoms is not None:
-        return _sum([(share, _rare_of_atom(test, p_phi, x)) for x, share in mechanism.atoms])
-    return rare_by_ladder(setting)
-
-
-def _rare_of_certain_walk(setting: Setting) -> Enclosure:
-    """Compute P(leave against the drift) if all samples are certain.
-
-    No sample leads the wrong way. Only a coin can, or the first sample if one bound leaves almost no room.
-    """
-    if float(setting.mechanism.quantile(0.0)) >= 0.0:
-        return Enclosure.around(0.0, 0.0, "certain")
-    law = exact_law(setting)
-    return Enclosure.around(float((law.alt if setting.p_phi == 1.0 else law.null).sum()), law.error, "certain")
-
-
-def _rare_of_atom(test: Sprt, p_phi: float, excess: float) -> Enclosure:
-    """Compute P(leave against the drift) for one value of L. Algorithm 1 has only one."""
-    if excess <= test.no_room:
-        return Enclosure.around(0.5, 0.0, "coin")
-    turned = turned_up(test, p_phi)
-    near, far = turned.near + excess, turned.far + excess
-    if cells_needed(turned.walk, near, far) <= BUDGET:
-        return against(turned, near, far)
-    low, high = walds_ruin(turned, np.array(near), np.array(far))
-    return Enclosure(float(low), float(high), "wald")
+def _rare(setting: Setting, rough: bool = False) -> Enclosure:
+    """Compute P(leave against the drift). If all samples are certain, only a coin can lead there."""
+    test, mechanism = setting.test, setting.mechanism
+    if setting.p_phi in (0.0, 1.0):
+        coin = 0.5 * (1.0 - float(mechanism.survival(test.no_room)))
+        return Enclosure.around(coin, 1e-12 * coin, "certain")
+    return averaged(setting, rare=True, rough=rough)
 
 
 def exact_null_probability(setting: Setting) -> Enclosure:
@@ -183,19 +144,21 @@ def exact_null_probability(setting: Setting) -> Enclosure:
     Raises
     ------
     ParameterError
-        If p_phi is not a probability. Also if p_phi is 0 or 1, L can be negative and the law of tau is too long.
+        If p_phi is not a probability.
     """
     rare = _rare(setting)
     return rare if setting.test.exponent(setting.p_phi) < 0.0 else rare.complement()
 
 
-def exact_error(setting: Setting) -> Enclosure:
+def exact_error(setting: Setting, *, rough: bool = False) -> Enclosure:
     """Compute P(wrong decision). The truth is H_null iff p_phi > p, also inside the indifference region.
 
     Parameters
     ----------
     setting : Setting
         The test, its noise and the system.
+    rough : bool
+        Whether a wider interval is enough, which takes milliseconds.
 
     Returns
     -------
@@ -205,7 +168,7 @@ def exact_error(setting: Setting) -> Enclosure:
     Raises
     ------
     ParameterError
-        If p_phi is not a probability. Also if p_phi is 0 or 1, L can be negative and the law of tau is too long.
+        If p_phi is not a probability.
 
     Examples
     --------
@@ -214,14 +177,14 @@ def exact_error(setting: Setting) -> Enclosure:
     '0.1267'
     """
     test, p_phi = setting.test, setting.p_phi
-    rare = _rare(setting)
+    rare = _rare(setting, rough)
     drifts_to_null = test.exponent(p_phi) >= 0.0
     if drifts_to_null == test.null_is_true(p_phi):
         return rare
     return rare.complement()
 
 
-def worst_errors(test: Sprt, mechanism: Mechanism) -> WorstErrors:
+def worst_errors(test: Sprt, mechanism: Mechanism, *, rough: bool = False) -> WorstErrors:
     """Compute the largest error probability over each hypothesis.
 
     Wald's bounds promise ``alpha / (1 - alpha)``, not alpha: with coarse steps each error may exceed alpha.
@@ -232,6 +195,8 @@ def worst_errors(test: Sprt, mechanism: Mechanism) -> WorstErrors:
         The test.
     mechanism : Mechanism
         The law of the noise L.
+    rough : bool
+        Whether wider intervals are enough, which take milliseconds.
 
     Returns
     -------
@@ -245,8 +210,8 @@ def worst_errors(test: Sprt, mechanism: Mechanism) -> WorstErrors:
     '0.1267'
     """
     return WorstErrors(
-        exact_error(Setting(test, mechanism, test.p + test.delta)),
-        exact_error(Setting(test, mechanism, test.p - test.delta)),
+        exact_error(Setting(test, mechanism, test.p + test.delta), rough=rough),
+        exact_error(Setting(test, mechanism, test.p - test.delta), rough=rough),
     )
 
 
@@ -275,7 +240,7 @@ def exact_sd(setting: Setting) -> Enclosure:
     >>> round(exact_sd(Setting(test, Exponential.private(test, 0.01), 0.84)).value, 1)
     917.8
     """
-    test, mechanism, p_phi = setting.test, setting.mechanism, setting.p_phi
+    mechanism = setting.mechanism
     if isinstance(mechanism, Law) and mechanism.atoms is None and math.isinf(mechanism.moments[1]):
         return Enclosure.around(math.inf, 0.0, "no variance")
     if isinstance(mechanism, Exponential) and (records := renewal(setting)) is not None:

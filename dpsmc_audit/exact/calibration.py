@@ -22,12 +22,10 @@ _KEPT = 1e-9
 """An error keeps its level if it is below it by this relative margin, which is far above rounding."""
 
 
-def _excess(test: Sprt, law: Mechanism) -> float:
-    """Compute the logarithm of the worse ratio of error to level. Numerical errors are added to the errors."""
-    worst = worst_errors(test, law)
-    return max(
-        math.log((error.value + error.error) / level) for error, level in ((worst.fp, test.fp), (worst.fn, test.fn))
-    )
+def _excess(test: Sprt, law: Mechanism, rough: bool) -> float:
+    """Compute the logarithm of the worse ratio of error to level, for the upper ends of the errors."""
+    worst = worst_errors(test, law, rough=rough)
+    return max(math.log(error.high / level) for error, level in ((worst.fp, test.fp), (worst.fn, test.fn)))
 
 
 def unit_below(length: float) -> float:
@@ -85,15 +83,18 @@ def calibrated_center(test: Sprt, law: Callable[[float], Mechanism], scale: floa
     >>> worst_errors(test, Laplace(center, 2.0)).fp.value <= 0.05
     True
     """
-    if _excess(test, law(least)) <= -_KEPT:
+    if _excess(test, law(least), False) <= -_KEPT:
         return least
     unit = unit_below(1e-4 * scale)
 
-    def excess(k: int) -> float:
-        return _excess(test, law(k * unit)) + _KEPT
+    def excess(k: int, rough: bool = False) -> float:
+        return _excess(test, law(k * unit), rough) + _KEPT
+
+    def roughly(k: int) -> float:
+        return excess(k, True)
 
     begin, room = math.floor(least / unit), math.ceil(scale / unit)
-    while excess(begin + room) > 0.0:
+    while roughly(begin + room) > 0.0:
         room *= 2
         length = room * unit / test.drift(test.p + test.delta)
         require(
@@ -101,7 +102,12 @@ def calibrated_center(test: Sprt, law: Callable[[float], Mechanism], scale: floa
             f"noise cannot keep alpha={min(test.fp, test.fn):g}: with L of scale {scale:.3g} the bounds"
             f" would be {room * unit:.2g} wide and a run {length:.1g} samples long; raise epsilon or delta",
         )
-    return _first(excess, begin, begin + room) * unit
+    known = low = high = _first(roughly, begin, begin + room)
+    while excess(high) > 0.0:
+        low, high = high, 2 * high - known + 1
+    while low > begin and excess(low) <= 0.0:
+        low, high = max(5 * low - 4 * known - 1, begin), low
+    return _first(excess, low, high) * unit
 
 
 def center_of_mean(mean: Callable[[float], float], wanted: float, least: float, scale: float) -> float:

@@ -30,8 +30,8 @@ __all__ = [
     "add_laws",
     "cells_needed",
     "exit_law",
+    "walk_for",
     "walk_until_exit",
-    "walk_until_forced",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -376,7 +376,7 @@ def _begun(walk: Steps, b_up: float, b_low: float, forced: Mapping[int, int]) ->
 
 @dataclass(frozen=True, eq=False)
 class Interrupted:
-    """A walk stopped after its last forced entry.
+    """A walk that was stopped after some samples.
 
     Parameters
     ----------
@@ -393,8 +393,8 @@ class Interrupted:
     cells: FloatArray
 
 
-def walk_until_forced(walk: Steps, b_up: float, b_low: float, forced: Mapping[int, int]) -> Interrupted:
-    """Run the walk up to the last forced entry, and no further.
+def walk_for(walk: Steps, b_up: float, b_low: float, samples: int, forced: Mapping[int, int]) -> Interrupted:
+    """Run the walk for so many samples, and no further.
 
     Parameters
     ----------
@@ -402,8 +402,10 @@ def walk_until_forced(walk: Steps, b_up: float, b_low: float, forced: Mapping[in
         The walk.
     b_up, b_low : float
         Distances of the upper and the lower bound from 0.
+    samples : int
+        The number of samples, at least 1.
     forced : mapping
-        Samples that are given (entry: bit), counted from 1. There must be at least one.
+        Those of them that are given (entry: bit), counted from 1.
 
     Returns
     -------
@@ -411,6 +413,7 @@ def walk_until_forced(walk: Steps, b_up: float, b_low: float, forced: Mapping[in
         The exits so far and the walks still inside.
     """
     programme = _begun(walk, b_up, b_low, forced)
+    programme.advance_until(samples, walk.p_up)
     ones = programme.base + np.arange(programme.cells.size)
     return Interrupted(programme.law(), walk.at(np.int64(programme.steps), ones), programme.cells)
 

@@ -23,10 +23,7 @@ __all__ = ["CELLS", "Part", "Plan", "places_of", "plan_of", "strata"]
 FloatArray = NDArray[np.float64]
 
 CELLS = 3e9
-"""Cells that the passage may visit: some seconds."""
-
-_CELLS = 1.5e10
-"""Cells that the laws of all strata may visit together, on all cores: some seconds."""
+"""Cells that the passage may visit, and the laws of all strata: some seconds each."""
 
 _MOST = 4096
 """Strata. More make the bracket narrower than other errors."""
@@ -110,7 +107,7 @@ class Plan:
         return -np.diff(self.runs.survival(self.ends))
 
 
-def plan_of(turned: Turned, runs: Range, most: float = _CELLS) -> Plan | None:
+def plan_of(turned: Turned, runs: Range, most: float = CELLS) -> Plan | None:
     """Choose the L for which laws are computed: all at which the law changes, or strata of equal probability.
 
     Parameters

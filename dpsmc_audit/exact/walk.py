@@ -12,13 +12,17 @@ from numpy.typing import NDArray
 from dpsmc_audit.errors import check_probability
 from dpsmc_audit.sprt import Sprt
 
-__all__ = ["TIE", "Steps", "Turned", "turned_up", "walds_mean", "walds_ruin"]
+__all__ = ["SLACK", "TIE", "Steps", "Turned", "turned_up", "walds_mean", "walds_ruin"]
 
 FloatArray = NDArray[np.float64]
 Ends = tuple[FloatArray, FloatArray]
 
 TIE = 1e-9
 """A walk this close to its last record, in parts of both steps, is back at it up to rounding."""
+
+
+SLACK = 1e-9
+"""More than the relative error of ``exp(-h x)``, as h is rounded."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ class Steps:
         Steps
             The conjugate walk.
         """
-        return Steps(self.p_up * math.exp(-exponent * self.up), self.up, self.down)
+        return Steps(min(self.p_up * math.exp(-exponent * self.up), 1.0), self.up, self.down)
 
     @property
     def drift(self) -> float:
@@ -128,6 +132,8 @@ class Turned:
         Its exponent, not negative.
     over : bool
         Whether the walk was turned upside down.
+    other : Steps
+        The walk upside down under ``exp(-h Lambda)``. It does not drift down either.
     """
 
     walk: Steps
@@ -135,6 +141,7 @@ class Turned:
     far: float
     h: float
     over: bool
+    other: Steps
 
     @property
     def span(self) -> float:
@@ -158,18 +165,22 @@ def turned_up(test: Sprt, p_phi: float) -> Turned:
         The walk.
     """
     walk, h = Steps.of(test, p_phi), abs(test.exponent(p_phi))
+    other = walk.conjugate(test.exponent(p_phi))
+    edges = test.p - test.delta, test.p + test.delta
+    if p_phi in edges:  # each is the other one under exp(-Lambda), which is a likelihood ratio
+        other, h = Steps.of(test, edges[p_phi == edges[0]]), 1.0
     if walk.drift < 0.0:
-        return Turned(walk.mirrored(), test.b_low, test.b_up, h, True)
-    return Turned(walk, test.b_up, test.b_low, h, False)
+        return Turned(walk.mirrored(), test.b_low, test.b_up, h, True, other)
+    return Turned(walk, test.b_up, test.b_low, h, False, other.mirrored())
 
 
-_FLAT = 1e-4
-"""Below this h times a distance, functions of that product are used as power series."""
+def _slack(turned: Turned, span: FloatArray) -> FloatArray:
+    """Bound the relative rounding error of Wald's identities. That of h is a unit of rounding over h times a step.
 
-
-def _slack(turned: Turned, span: FloatArray) -> float:
-    """Bound the relative rounding error of Wald's identities. That of h is a unit of rounding over h times a step."""
-    return 1e-9 + 4e-16 * float(np.max(span)) / max(turned.walk.up, turned.walk.down)
+    It matters as far as ``exp(-h x)`` does.
+    """
+    reach = np.minimum(span, 40.0 / turned.h) if turned.h > 0.0 else span
+    return SLACK + 4e-16 * reach / max(turned.walk.up, turned.walk.down)
 
 
 def walds_ruin(turned: Turned, near: FloatArray, far: FloatArray) -> Ends:
@@ -209,8 +220,8 @@ def _scaled_ruin(h: float, ahead: FloatArray, behind: FloatArray) -> FloatArray:
 def walds_mean(turned: Turned, near: FloatArray, far: FloatArray) -> Ends:
     """Bound the mean time to leave.
 
-    With ``f(x) = (exp(-h x) - 1 + h x) / (h D)`` a martingale is f(Lambda) less the number of samples. f is convex and 0
-    at 0, so it is monotone on each side, and without drift it is ``x^2`` over the mean square of a step.
+    With ``f(x) = (exp(-h x) - 1 + h x) / (h D)`` a martingale is f(Lambda) less the number of samples. f is convex and
+    0 at 0, so it is monotone on each side, and without drift it is ``x^2`` over the mean square of a step.
 
     Parameters
     ----------
@@ -224,7 +235,7 @@ def walds_mean(turned: Turned, near: FloatArray, far: FloatArray) -> Ends:
     tuple of array
         The lower and the upper ends.
     """
-    h, walk = turned.h, turned.walk
+    h, walk, flat = turned.h, turned.walk, 1e-4  # below this, functions of h x are used as power series
     second = walk.p_up * walk.up**2 + (1.0 - walk.p_up) * walk.down**2
     third = walk.p_up * walk.up**3 - (1.0 - walk.p_up) * walk.down**3
     steep = h * max(walk.up, walk.down)
@@ -236,7 +247,7 @@ def walds_mean(turned: Turned, near: FloatArray, far: FloatArray) -> Ends:
     def above(x: FloatArray) -> FloatArray:
         if h == 0.0:
             return series(x)
-        return np.where(h * x < _FLAT, series(x), (np.expm1(-h * x) + h * x) / (h**2 * gain))
+        return np.where(h * x < flat, series(x), (np.expm1(-h * x) + h * x) / (h**2 * gain))
 
     def below(x: FloatArray, ahead: FloatArray, behind: FloatArray) -> FloatArray:
         """f(-x) times the probability to end there, for walks that end at `ahead` and `behind`."""
@@ -244,7 +255,7 @@ def walds_mean(turned: Turned, near: FloatArray, far: FloatArray) -> Ends:
         if h == 0.0:
             return scaled * series(-x)
         steeply = np.exp(h * (x - behind)) - np.exp(-h * behind) * (1.0 + h * x)
-        return np.where(h * x < _FLAT, scaled * np.exp(-h * behind) * series(-x), scaled * steeply / (h**2 * gain))
+        return np.where(h * x < flat, scaled * np.exp(-h * behind) * series(-x), scaled * steeply / (h**2 * gain))
 
     def average(ahead: FloatArray, behind: FloatArray, pick: Callable[..., FloatArray]) -> FloatArray:
         """The walk ends at these distances, with either end of the probability."""

@@ -150,7 +150,7 @@ class Weight:
             The function, and by how much it may be off.
         """
         moves = np.zeros(1) if prefix is None else prefix.moves
-        top = bound + runs.high - float(moves.min())
+        top = max(bound + runs.high - float(moves.min()), 1.0)  # an entry may leave no record to survive
         corners = (bound + runs.corners()[:, None] - moves).ravel()
         even = np.linspace(0.0, top, _CELLS if prefix is None else _CELLS // 4)
         jumps = np.empty(0) if prefix is None else prefix.jumps

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Protocol, get_args
 
 from dpsmc_audit.errors import require
@@ -15,6 +16,7 @@ from dpsmc_audit.evidence.verdict import Finding, Verdict
 from dpsmc_audit.evidence.witness import Event
 from dpsmc_audit.exact.enclosure import kind_of
 from dpsmc_audit.numerics.arrays import FloatArray
+from dpsmc_audit.observers.certificates import Certificate
 from dpsmc_audit.observers.sentence import Words
 from dpsmc_audit.sampling.plan import Sampling
 from dpsmc_audit.setting import Adjacent
@@ -257,6 +259,21 @@ class PairAudit(Audit):
     unfinished: int
     steps: int
     proven: bool = True
+
+    @cached_property
+    def certificate(self) -> Certificate | None:
+        """The proof of an exact verdict that anyone can check; None where there is none."""
+        return self.proof() if self.claim.engine == "exact" else None
+
+    def proof(self) -> Certificate | None:
+        """Make the certificate of an exact verdict. An observer that has none need not define this.
+
+        Returns
+        -------
+        Certificate or None
+            The certificate, if the verdict can be proven by it.
+        """
+        return None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of ``result.json`` without parameters."""

@@ -6,6 +6,7 @@ Blocks come back in the order of their indices and are added up in that order. S
 
 from __future__ import annotations
 
+import atexit
 import socket
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -301,6 +302,20 @@ def _greeted(address: str, seconds: float = 10.0) -> None:
                 raise OSError("it closes the connection")
 
 
+def _local_cluster(workers: int) -> Any:
+    """Start a cluster of processes that end with this one."""
+    from distributed import LocalCluster
+    from distributed.deploy.spec import close_clusters
+
+    guard()
+    started: Any = LocalCluster
+    try:
+        return started(n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=40)
+    except KeyboardInterrupt:
+        atexit.unregister(close_clusters)  # a cluster that has not started cannot be closed: it would raise at the end
+        raise
+
+
 @contextmanager
 def _dask_client(address: str | None, workers: int) -> Iterator[Any]:
     """Connect to a scheduler, or start a local cluster. The workers must run the same code as this process."""
@@ -314,9 +329,7 @@ def _dask_client(address: str | None, workers: int) -> Iterator[Any]:
     place: Any = address
     with ExitStack() as opened:
         if address is None:
-            guard()
-            options = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 40}
-            place = opened.enter_context(dask.LocalCluster(n_workers=workers, **options))
+            place = opened.enter_context(_local_cluster(workers))
         try:
             if address is not None:
                 _greeted(address)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from dpsmc_audit.evidence.claims import Dp, Gdp
 from dpsmc_audit.evidence.game import Game, Rules
 from dpsmc_audit.evidence.outputs import Outputs
-from dpsmc_audit.evidence.power import behind, detectable, finds
+from dpsmc_audit.evidence.power import _evidence, behind, detectable, finds
 from dpsmc_audit.evidence.summary import finding_of
 
 EPSILON, LEVEL = 0.1, 0.05
@@ -90,11 +90,23 @@ def test_more_runs_show_smaller_violations(labelled: int, cells: int, delta: flo
     assert few.delta is None or (many.delta is not None and many.delta <= few.delta * (1 + 1e-5))
 
 
-def test_more_cells_cost_more_up_to_a_point() -> None:
-    costs = [behind(cells) for cells in (1, 2, 5, 51, 10_000)]
-    assert costs == sorted(costs)
-    assert costs[0] == costs[1]
-    assert costs[-2] == costs[-1]
+def test_what_learning_costs() -> None:
+    """More cells, a smaller claim, a capital that grows as fast as the evidence, and rare events cost more."""
+    share = np.array([0.1, 0.9])
+    costs = np.array([behind(cells, 0.1, share) for cells in (1, 2, 3, 5, 51, 300)])
+    assert np.all(costs[0] == costs[1])
+    assert np.all(np.diff(costs[1:], axis=0) > 0.0)
+    assert np.all(np.diff(costs[2:], axis=1) > 0.0)
+    assert np.all(behind(51, 0.1, share) > behind(51, 0.5, share))
+    assert np.all(behind(51, 0.1, share, 20.0) > behind(51, 0.1, share, 50.0))
+    assert np.all(behind(51, 0.1, share, 500.0) == behind(51, 0.1, share))
+
+
+def test_evidence_is_what_the_label_shares_with_the_output() -> None:
+    one, zero = np.array([0.5, 0.5, 0.0]), np.array([0.25, 0.0, 0.75])
+    entropy = 0.375 * (math.log(3) / 3 * 1 - 2 / 3 * math.log(2 / 3) - 0)
+    assert _evidence((one, zero)) == pytest.approx(math.log(2) - entropy)
+    assert _evidence((one, one)) < 1e-15
 
 
 def test_a_gaussian_claim_has_a_detectable_mu() -> None:
@@ -108,8 +120,8 @@ def test_a_gaussian_claim_has_a_detectable_mu() -> None:
 def test_a_claim_that_holds_is_never_found() -> None:
     one, zero = np.array([0.6, 0.4]), np.array([0.4, 0.6])
     epsilon = math.log(1.5)
-    assert not finds((one, zero), Dp(epsilon + 1e-9).points, 10**9, 0.05, 0.0)
-    assert finds((one, zero), Dp(0.9 * epsilon).points, 10**6, 0.05, 0.0)
+    assert not finds((one, zero), Dp(epsilon + 1e-9).points, 10**9, 0.05, 2)
+    assert finds((one, zero), Dp(0.9 * epsilon).points, 10**6, 0.05, 2)
 
 
 def test_an_audit_says_what_it_could_have_found() -> None:

@@ -165,8 +165,23 @@ def test_swapped_labels_swap_the_predictions() -> None:
 
 def test_prior_weights_add_up() -> None:
     for runs in (1.0, 400.0, 2000.0, 1e6):
-        assert shapes._prior(runs).sum() == pytest.approx(1.0)
+        for times in (False, True):
+            assert shapes._prior(runs, times).sum() == pytest.approx(1.0)
     assert np.allclose(shapes._SCALE_WEIGHTS.sum(axis=1), 1.0)
+
+
+def test_early_ends_of_running_times_are_expected() -> None:
+    """The early lines are those that fall with the rank, and fastest at its start. Late ends are learnt too."""
+    rank = np.linspace(0.001, 0.999, 999)
+    lines = shapes._lines(rank)
+    early = {k for k, line in enumerate(lines) if np.all(np.diff(line) <= 0) and line[0] - line[1] > 0.4}
+    assert early == set(shapes._EARLY)
+    chance = expit(0.2 * np.maximum(-np.log((np.arange(200) + 0.5) / 200) - 2.0, 0.0))
+    counts = 50.0 * np.array([1.0 - chance, chance])
+    for shown, gain in ((counts, 0.5), (counts[:, ::-1].copy(), math.log(0.25))):
+        plain, times = (learnt(shown, starts(), times=known) for known in (False, True))
+        assert times.evidence > plain.evidence + gain
+    assert times.chance[-1] > 0.6
 
 
 def test_one_cell_tells_nothing() -> None:

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from dpsmc_audit.exact import averages
 from dpsmc_audit.exact.averages import exact_error, exact_mean, exact_null_probability, exact_sd, worst_errors
+from dpsmc_audit.exact.brackets import averaged
 from dpsmc_audit.exact.calibration import mechanism_named
 from dpsmc_audit.exact.enclosure import Enclosure
 from dpsmc_audit.exact.fixed import cells_needed, exit_law, walk_until_exit
 from dpsmc_audit.exact.laws import exact_law
 from dpsmc_audit.exact.renewal import renewal
-from dpsmc_audit.exact.ruins import excess_mean, mean_by_ladder, rare_by_ladder
 from dpsmc_audit.exact.walk import Steps, turned_up, walds_mean, walds_ruin
 from dpsmc_audit.mechanisms import Exponential, Law, NoNoise
 from dpsmc_audit.sampling.plan import Sampling
@@ -93,7 +93,7 @@ def test_stated_errors_cover_a_rigorous_bracket(test: Sprt, epsilon: float, p_ph
 def test_proven_intervals_of_a_mean_meet(data: st.DataObject, test: Sprt, epsilon: float, p_phi: float) -> None:
     """The renewal, the staircases and a plain bracket of laws for fixed bounds hold the same number."""
     setting = Setting(test, data.draw(mechanisms(test)), p_phi)
-    found = [exact_mean(setting), mean_by_ladder(setting)]
+    found = [exact_mean(setting), averaged(setting, rare=False)]
     if isinstance(setting.mechanism, Exponential) and (records := renewal(setting)) is not None:
         found.append(records.mean())
     if setting.mechanism.atoms is None and cells_needed(Steps.of(test, p_phi), test.b_up + 9.0, test.b_low + 9.0) < 1e6:
@@ -109,12 +109,11 @@ def plain_mean(setting: Setting) -> Enclosure:
     inside = np.maximum(law.quantile(shares), test.least_room)
     means = [1.0 if x <= test.least_room else exit_law(test, p_phi, float(x)).mean for x in inside]
     turned, top = turned_up(test, p_phi), inside[-1]
-    tail = excess_mean(law, float(top))[1] / 1e-4
+    far = top + max(float(law.quantile(0.9)) - test.no_room, 1e-6) * np.expm1(np.arange(1 << 20) * 2e-5)
+    tail = float(np.sum(np.diff(far) * law.survival(far[:-1]))) / 1e-4  # at least E[L - top; L > top]
     high = walds_mean(turned, np.array(turned.near + top), np.array(turned.far + top))[1]
-    if turned.walk.drift > 0.0:
-        rest = (turned.near + top + turned.walk.up + tail) / turned.walk.drift
-    else:
-        rest = math.inf
+    drift = turned.walk.drift
+    rest = (turned.near + top + turned.walk.up + tail) / drift if drift > 0.0 else math.inf
     weights = np.diff(shares)
     low = float(np.sum(weights * means[:-1])) + 1e-4 * means[-1]
     return Enclosure(
@@ -155,7 +154,7 @@ def test_error_probabilities_lie_in_a_plain_bracket(data: st.DataObject, test: S
         corners = (turned.near + left, turned.far + right), (turned.near + right, turned.far + left)
         least, most = (walk_until_exit(turned.walk, *bounds).alt_probability for bounds in corners)
         low, high = low + weight * (min(least, coin) if coin else least), high + weight * max(most, coin)
-    found = rare_by_ladder(setting)
+    found = averaged(setting, rare=True)
     assert found.proven
     assert low - 1e-9 <= found.high
     assert found.low <= high + 1e-9

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import csv
 import doctest
+import io
 import itertools
 import math
 import re
@@ -17,7 +19,7 @@ import numpy as np
 import pytest
 
 import dpsmc_audit
-from dpsmc_audit import Exponential, NoNoise, Sprt, exact_error, exit_law, marginal_law, worst_errors
+from dpsmc_audit import Exponential, NoNoise, Sprt, certificate, exact_error, exit_law, marginal_law, worst_errors
 from dpsmc_audit.observers.expected.law import expected_law
 from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.tasks.paper import P_PHI, TABLE1, P, compare
@@ -63,6 +65,11 @@ def _shell(text: str, run: Run, folder: Path, *, shown: bool) -> str:
             assert line in SETUP, line
             continue
         (command,) = commands(line)
+        if command.startswith(".certificate "):
+            with contextlib.redirect_stdout(io.StringIO()) as said:
+                assert certificate.main([str(TOP / command.split()[1])]) == 0
+            printed.append(said.getvalue())
+            continue
         if command in IN_README and not shown:
             continue  # test_readme runs it
         code, out, err = run(*shlex.split(command), *([] if shown else _few(command)))

@@ -13,7 +13,7 @@ from tests.support.documents import TOP
 PACKAGE = TOP / "dpsmc_audit"
 
 FLOORS = (
-    {"errors"},
+    {"errors", "certificate"},
     {"targets", "numerics"},
     {"sprt"},
     {"runs"},

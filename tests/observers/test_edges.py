@@ -18,10 +18,12 @@ from dpsmc_audit import Exponential, Laplace, NoNoise, Sprt, Truncated
 from dpsmc_audit.exact.calibration import private
 from dpsmc_audit.mechanisms import Law, Mechanism
 from dpsmc_audit.observers.audit import audit
+from dpsmc_audit.observers.base import Engine
 from dpsmc_audit.observers.expected.audit import Expected
 from dpsmc_audit.observers.expected.edges import Tails
 from dpsmc_audit.observers.expected.law import ExpectedLaw, expected_law
 from dpsmc_audit.observers.informed.audit import Informed
+from dpsmc_audit.observers.marginal.audit import Marginal
 from dpsmc_audit.setting import Adjacent, Setting
 from tests.support.strategies import examples
 
@@ -309,3 +311,16 @@ def test_rounding_violates_nothing(p: float, p_phi: float, epsilon: float, width
     line = np.abs(np.abs(h.log_ratio) - epsilon) < 1e-7
     assert not np.any(h.outside & above & line)
     assert np.all((h.log_ratio_low <= h.log_ratio) & (h.log_ratio <= h.log_ratio_high))
+
+
+@pytest.mark.parametrize("observer", [Expected, Marginal])
+@pytest.mark.parametrize("engine", ["exact", "monte_carlo"])
+def test_the_widest_bin_holds_all_runs(observer: type[Expected | Marginal], engine: Engine) -> None:
+    """It is much wider than the law, and is not filled up with what is not there."""
+    sampled = {"runs": 200} if observer is Marginal else {"draws": 50}
+    wide = observer(bin_width=2**40, pairs=6, **sampled)  # type: ignore[arg-type]
+    found = audit(Setting(NEAR, Exponential.private(NEAR, 0.5), 0.9), 0.5, wide, engine=engine).histogram
+    assert set(found.lo) == {0}
+    assert set(found.hi) == {2**40}
+    assert sum(found.p1) == pytest.approx(1.0, abs=1e-9)
+    assert sum(found.p0) == pytest.approx(1.0, abs=1e-9)

@@ -8,11 +8,12 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from dpsmc_audit.exact.fixed import exit_law
-from dpsmc_audit.exact.ladder import MeanPassage
+from dpsmc_audit.exact.ladder import Ladder
 from dpsmc_audit.exact.walk import Steps
 from dpsmc_audit.mechanisms import Exponential, Law, NoNoise
 from dpsmc_audit.observers.expected.averages import forced_moments, output_sensitivity
 from dpsmc_audit.observers.expected.edges import tails_between
+from dpsmc_audit.observers.expected.first_entry import upcrossing
 from dpsmc_audit.observers.expected.grid import by_grid
 from dpsmc_audit.observers.expected.law import expected_law
 from dpsmc_audit.setting import Adjacent, Setting
@@ -44,7 +45,7 @@ def test_the_staircase_is_located_to_the_last_step() -> None:
     """Just below the L found for an edge the exact mean is below the edge, just above it is not."""
     walk = Steps.of(PAPER, 0.84)
     for edge in (420.0, 560.0, 1400.0):
-        barrier = float(MeanPassage.of(walk, 40.0).upcrossing(np.array([edge - 1]))[0])
+        barrier = float(upcrossing(Ladder.of(walk, PAPER.exponent(0.84), 40.0), np.array([edge - 1]))[0])
         excess = barrier + walk.up - PAPER.b_up
         below, above = (exit_law(PAPER, 0.84, excess + shift, {1: 1}).mean for shift in (-1e-8, 1e-8))
         assert below < edge <= above

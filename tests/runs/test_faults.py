@@ -192,7 +192,7 @@ def test_a_long_block_does_not_keep_ctrl_c_waiting(tmp_path: Path, backend: str)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    went_on = r"\ninterrupted: (nothing was kept|kept \d+ runs; go on with the same command and hydra.run.dir=a)\n"
+    went_on = r"\ninterrupted: (nothing new was kept|kept \d+ runs; go on with the same command and hydra.run.dir=a)\n"
     assert re.fullmatch(went_on, err)
 
 

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ TRUTHS = "".join(f"{k % 5 > 0:d}\n" for k in range(3000))
 
 def prepared(folder: Path) -> Path:
     """An empty folder with what the commands read."""
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True, parents=True)
     (folder / "own_code.py").write_text(OWN)
     (folder / "data.csv").write_text(TRUTHS)
     return folder
@@ -176,7 +177,8 @@ TIMED: dict[str, list[str]] = {
 def started(folder: Path, words: list[str]) -> subprocess.Popen[bytes]:
     environment = os.environ | {"KILLING": f"{folder}", "PYTHONPATH": f"{folder}{os.pathsep}{TOP}"}
     quiet = subprocess.DEVNULL
-    return subprocess.Popen([*COMMAND, *words], cwd=folder, env=environment, stdout=quiet, stderr=quiet)
+    with (folder / "stderr").open("w") as err:
+        return subprocess.Popen([*COMMAND, *words], cwd=folder, env=environment, stdout=quiet, stderr=err)
 
 
 def alive(folder: Path) -> list[psutil.Process]:
@@ -185,26 +187,41 @@ def alive(folder: Path) -> list[psutil.Process]:
 
 
 def nothing_left(folder: Path) -> bool:
+    """Tell whether all processes of the folder end within five seconds. Those that do not are killed."""
     deadline = time.monotonic() + 5.0
     while alive(folder) and time.monotonic() < deadline:
         time.sleep(0.05)
-    return not alive(folder)
+    left = alive(folder)
+    for process in left:
+        with suppress(psutil.Error):
+            process.kill()
+    return not left
 
 
-def killed_at_moments(folder: Path, words: list[str], kills: int, seed: int, most: float) -> int:
-    """Kill the command at random moments by KILL and TERM in turn. How often it was still running."""
-    rng, stopped = random.Random(seed), 0
-    for turn in range(kills):
-        before = finished(folder)
-        process = started(folder, words)
-        time.sleep(0.3 + rng.random() * min(most, 8.0))
-        stopped += process.poll() is None
-        process.send_signal((signal.SIGKILL, signal.SIGTERM)[turn % 2])
-        assert process.wait(timeout=60) in (0, -signal.SIGKILL, -signal.SIGTERM, 143)
-        assert nothing_left(folder), alive(folder)
-        after = finished(folder)
+def killed_at_moments(folder: Path, words: list[str], kills: int, seed: int, most: float) -> list[Path]:
+    """Kill the command by KILL and TERM in turn, at random moments, until so many have found it running.
+
+    Where it ends before, it begins anew in another folder. All folders.
+    """
+    rng, folders, killed = random.Random(seed), [prepared(folder / "0")], 0
+    while killed < kills:
+        assert len(folders) < 3 * kills
+        here, number = folders[-1], (signal.SIGKILL, signal.SIGTERM)[killed % 2]
+        before = finished(here)
+        process = started(here, words)
+        time.sleep(0.3 + rng.random() * most)
+        killed += process.poll() is None
+        process.send_signal(number)
+        code = process.wait(timeout=60)
+        assert code in (0, -number, *([143] if number == signal.SIGTERM else []))
+        assert nothing_left(here)
+        after, said = finished(here), (here / "stderr").read_text()
         assert {key: after.get(key) for key in before} == before
-    return stopped
+        assert "Traceback" not in said, said
+        assert (code == 143) == ("interrupted" in said), said
+        assert code != 143 or words[0] == "-m" or after == before, said
+        folders += [prepared(folder / f"{len(folders)}")] if code == 0 else []
+    return folders
 
 
 def ends_as(folder: Path, words: list[str], whole: dict[str, Any]) -> None:
@@ -218,7 +235,7 @@ def ends_as(folder: Path, words: list[str], whole: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("kind", ["marginal, processes", "sweep, joblib"])
 def test_no_worker_outlives_its_command(tmp_path: Path, kind: str) -> None:
-    assert killed_at_moments(prepared(tmp_path / "killed"), TIMED[kind], 2, 1, 0.5) == 2
+    killed_at_moments(tmp_path, TIMED[kind], 2, 1, 0.5)
 
 
 @pytest.mark.slow
@@ -230,6 +247,7 @@ def test_killed_at_many_moments(tmp_path: Path, kind: str) -> None:
     assert started(folder, TIMED[kind]).wait(timeout=600) == 0
     most, whole = time.monotonic() - begun, numbers(folder)
     assert whole
-    stopped = killed_at_moments(prepared(tmp_path / "killed"), TIMED[kind], 10, 7, 0.9 * most)
-    ends_as(tmp_path / "killed", TIMED[kind], whole)
-    print(f"{kind}: stopped {stopped} of 10, {most:.1f} s")
+    folders = killed_at_moments(tmp_path, TIMED[kind], 10, 7, 0.9 * most)
+    for killed in folders:
+        ends_as(killed, TIMED[kind], whole)
+    print(f"{kind}: 10 kills in {len(folders)} folders, {most:.1f} s")

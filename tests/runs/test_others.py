@@ -20,6 +20,7 @@ from dpsmc_audit.runs.files import TEMPORARY
 from tests.runs.test_faults import AUDIT, COMMAND, SWEEP, finish, finished_now, same_audit, start, wait_for, whole
 from tests.runs.test_kills import nothing_left
 from tests.support.command import Run, runner
+from tests.support.documents import TOP
 from tests.support.once import made_once
 
 RELEASE = ("task=verify", "epsilon=0.5", "delta=0.1", "alpha=0.05", "hydra.run.dir=r")
@@ -60,8 +61,22 @@ def test_a_release_is_not_put_beside_another_result(run: Run, tmp_path: Path, co
 
 
 @pytest.mark.parametrize("late", [True, False])
-def test_words_and_exit_code_follow_from_whether_the_release_exists(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: bool
+@pytest.mark.parametrize(
+    ("words", "said", "otherwise"),
+    [
+        (RELEASE, "is p_phi > 0.73?", "nothing is released"),
+        ((*SINGLE, "hydra.run.dir=r"), "result in ", "nothing new was kept"),
+        (("engine=exact", "epsilon=0.5", "delta=0.05", "hydra.run.dir=r"), "result in ", "nothing new was kept"),
+    ],
+)
+def test_words_and_exit_code_follow_from_whether_the_result_exists(
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    said: str,
+    otherwise: str,
+    late: bool,
 ) -> None:
     """Ctrl-C just after the file got its name, and just before."""
     rename, before = os.replace, signal.getsignal(signal.SIGINT)
@@ -76,14 +91,14 @@ def test_words_and_exit_code_follow_from_whether_the_release_exists(
     monkeypatch.setattr(os, "replace", interrupted)
     interrupts.listen()
     try:
-        code, out, err = run(*RELEASE)
+        code, out, err = run(*words)
     finally:
         signal.signal(signal.SIGINT, before)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     exists = (tmp_path / "r" / "result.json").exists()
     assert exists == late
-    assert (code, "is p_phi > 0.73?" in out) == ((0, True) if late else (130, False))
-    assert err == ("" if late else "\ninterrupted: nothing is released\n")
+    assert (code, said in out) == ((0, True) if late else (130, False))
+    assert err == ("" if late else f"\ninterrupted: {otherwise}\n")
 
 
 # --- signals --------------------------------------------------------------------------------------------------------
@@ -100,6 +115,59 @@ def test_sigterm_is_handled_like_ctrl_c(tmp_path: Path, tmp_path_factory: pytest
     assert len(err.splitlines()) == 2
     assert finish(AUDIT, tmp_path)[0] == 0
     same_audit(audit, tmp_path / "a")
+
+
+def test_code_that_drops_the_interrupt_does_not_keep_the_run(run: Run, tmp_path: Path) -> None:
+    """Later signals are ignored, so the command must not forget the first."""
+    (tmp_path / "own_careless.py").write_text(
+        "import os, signal, time, numpy as np\n"
+        "def draw(x, runs, rng):\n"
+        "    try:\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "        time.sleep(0.05)\n"
+        "    except BaseException:\n"
+        "        pass\n"
+        "    return rng.integers(0, 9, runs), np.zeros(runs, int)\n"
+    )
+    before = signal.getsignal(signal.SIGINT)
+    interrupts.listen()
+    try:
+        code, _, err = run("sampler=own_careless:draw", "epsilon=1", "runs=30000", "backend=serial", "hydra.run.dir=r")
+    finally:
+        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    assert code == 143
+    assert err.startswith("\ninterrupted: ")
+    assert not (tmp_path / "r" / "result.json").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_while_a_source_text_is_executed_keeps_its_exit_code(tmp_path: Path, number: int) -> None:
+    """Dataclasses are made so: Python remembers a plain KeyboardInterrupt from there, and ends with SIGINT."""
+    text = f"import os, time; os.kill(os.getpid(), {number:d}); time.sleep(60)"
+    (tmp_path / "own_made.py").write_text(f"exec({text!r})\n")
+    code, _, err = finish(["task=estimate", "model=python", "model.target=own_made:draw"], tmp_path)
+    assert (code, err) == (128 + number, "\ninterrupted: nothing new was kept\n")
+
+
+def test_a_signal_while_a_cluster_starts_ends_in_one_line(tmp_path: Path) -> None:
+    """Its second worker is not there yet."""
+    (tmp_path / "own_start.py").write_text(
+        "import os, signal, distributed\n"
+        "from dpsmc_audit.__main__ import start\n"
+        "begin = distributed.Nanny.instantiate\n"
+        "async def instantiate(self):\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    return await begin(self)\n"
+        "distributed.Nanny.instantiate = instantiate\n"
+        "start()\n"
+    )
+    environment = os.environ | {"KILLING": f"{tmp_path}", "PYTHONPATH": f"{TOP}"}
+    words = ["task=simulate", "backend=dask", "backend.workers=2", "hydra.run.dir=r"]
+    command = [sys.executable, "own_start.py", *words]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (143, "\ninterrupted: nothing new was kept\n")
+    assert nothing_left(tmp_path)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -123,8 +191,9 @@ def test_workers_write_nothing_after_their_command_was_killed(tmp_path: Path) ->
     process = start(words, tmp_path, env=environment)
     wait_for(lambda: len(finished_now(tmp_path)) >= 1, process)
     process.kill()
-    process.communicate()
+    process.wait()
     assert nothing_left(tmp_path)
+    process.communicate()
     left = sorted(finished_now(tmp_path))
     time.sleep(1.0)
     assert sorted(finished_now(tmp_path)) == left
@@ -141,7 +210,7 @@ def test_a_process_without_a_parent_ends_too(tmp_path: Path) -> None:
         "    time.sleep(1)\n"
         "    return rng.integers(0, 9, runs), np.zeros(runs, int)\n"
     )
-    environment = os.environ | {"KILLING": f"{tmp_path}", "PYTHONPATH": f"{tmp_path}"}
+    environment = os.environ | {"KILLING": f"{tmp_path}", "PYTHONPATH": f"{tmp_path}{os.pathsep}{TOP}"}
     words = [*COMMAND, "sampler=own:draw", "epsilon=1", "runs=100000", "backend=processes", "backend.workers=2"]
     process = subprocess.Popen(words, cwd=tmp_path, env=environment)
     while not (tmp_path / "begun").exists():

@@ -28,6 +28,7 @@ from dpsmc_audit.verify.ledger import Ledger, file_digest
 from dpsmc_audit.verify.run import Outcome
 from dpsmc_audit.verify.statement import privacy_statement
 from tests.support.command import Run, result_in, runner
+from tests.support.documents import TOP
 from tests.verify.test_verify import _stops
 
 ONE = ("task=verify", "delta=0.1", "alpha=0.05", "epsilon=0.5", "model=recorded")
@@ -231,7 +232,9 @@ def test_an_attempt_that_is_killed_counts(tmp_path: Path) -> None:
         "import os, signal, time\ndef draw(rng, n):\n    os.kill(os.getppid(), signal.SIGKILL)\n    time.sleep(60)\n"
     )
     command = [sys.executable, "-m", "dpsmc_audit", *ONE[:-1], "model=python", "model.target=own:draw", "ledger=a"]
-    done = subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": f"{tmp_path}"}, check=False)
+    done = subprocess.run(
+        command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{TOP}"}, check=False
+    )
     assert done.returncode == -signal.SIGKILL
     assert len((tmp_path / "a").read_text().splitlines()) == 1
     assert not list(tmp_path.rglob("result.json"))

@@ -10,19 +10,27 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
-from dpsmc_audit.errors import require
+from dpsmc_audit.errors import check_bin_width, require
 from dpsmc_audit.evidence.judging import OneEvent, rejudged
 from dpsmc_audit.evidence.profiles import Leakage, best_tail, privacy_profile, total_variation
 from dpsmc_audit.evidence.verdict import Finding, Verdict
 from dpsmc_audit.evidence.witness import Ranges
 from dpsmc_audit.numerics.arrays import FloatArray
 from dpsmc_audit.observers.base import Claim, PairAudit, Resolution
+from dpsmc_audit.observers.certificates import (
+    Certificate,
+    certificate_of_bins,
+    certificate_of_event,
+    ranges_of,
+    with_hulls,
+)
 from dpsmc_audit.observers.expected.averages import forced_moments, output_sensitivity
+from dpsmc_audit.observers.expected.edges import reached_at
 from dpsmc_audit.observers.expected.law import ExpectedLaw, SupportGap, bins_between, expected_law
 from dpsmc_audit.observers.expected.picture import BATCH, Picture, bytes_needed, outside_by_chance
 from dpsmc_audit.observers.expected.proven import ProvenAverages
@@ -65,6 +73,8 @@ class ExpectedAudit(PairAudit):
         By how much the entries change the mean decision.
     pairs : int, optional
         Pairs of sequences that were drawn; None for the exact engine.
+    law : ExpectedLaw
+        The exact laws of the averages.
     """
 
     observer: ClassVar[str] = "expected"
@@ -78,11 +88,29 @@ class ExpectedAudit(PairAudit):
     start_0: float
     output_sensitivity: float
     pairs: int | None = None
+    law: ExpectedLaw = field(repr=False)
 
     @property
     def bins_outside(self) -> int:
         """How many bins have a ratio beyond the claim."""
         return int(self.histogram.outside.sum())
+
+    def proof(self) -> Certificate | None:
+        """Prove that the claim is violated by an event, or that it holds in all bins.
+
+        Returns
+        -------
+        Certificate or None
+            None for other verdicts, where the law is an estimate, and if the checker proves nothing.
+        """
+        promise, law = self.claim.promise, self.law
+        if self.verdict == Verdict.VIOLATED:
+            return certificate_of_event("expected", self.pair, promise, with_hulls(ranges_of(self.witness)))
+        if self.verdict != Verdict.CERTIFIED or law.method == "list":
+            return None
+        mechanism = self.pair.setting.mechanism
+        reached = {bit: reached_at(tails, mechanism) for bit, tails in ((1, law.one), (0, law.zero))}
+        return certificate_of_bins(self.pair, promise, law.edges, reached)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of ``result.json`` without parameters."""
@@ -217,7 +245,7 @@ class Expected(Resolution):
             If a field of the observer is impossible, or if the exact laws are too expensive to compute.
         """
         grid, width = self.grid(claim.epsilon), self.bin_width
-        require(width is None or width >= 1, f"bin_width must be at least 1, got {width}")
+        check_bin_width(width)
         require(self.pairs >= 4, f"pairs must be at least 4, got {self.pairs}")
         require(self.draws >= 2, f"draws must be at least 2, got {self.draws}")
         started = time.perf_counter()
@@ -236,6 +264,7 @@ class Expected(Resolution):
         return ExpectedAudit(
             claim=claim,
             pair=pair,
+            law=law,
             exact=exact,
             leakage=expected_leakage(law, grid, self.floor),
             start_1=law.start_1.value,

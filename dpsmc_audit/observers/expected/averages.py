@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from dpsmc_audit.exact.enclosure import Enclosure
-from dpsmc_audit.exact.fixed import BUDGET, cells_needed, exit_law, walk_until_forced
+from dpsmc_audit.exact.fixed import BUDGET, cells_needed, exit_law, walk_for
 from dpsmc_audit.exact.walk import Ends, Steps, turned_up, walds_mean, walds_ruin
 from dpsmc_audit.mechanisms import Mechanism
 from dpsmc_audit.numerics.sums import dot
@@ -51,7 +51,7 @@ def forced_moments(test: Sprt, p_phi: float, excess: float, forced: Mapping[int,
 def _enclosed(test: Sprt, p_phi: float, excess: float, forced: Mapping[int, int]) -> tuple[Enclosure, Enclosure]:
     """Enclose E[tau | L] and P(H_null | L): the programme up to the last forced entry, then Wald's identities."""
     turned, last = turned_up(test, p_phi), max(forced)
-    begun = walk_until_forced(Steps.of(test, p_phi), test.b_up + excess, test.b_low + excess, forced)
+    begun = walk_for(Steps.of(test, p_phi), test.b_up + excess, test.b_low + excess, last, forced)
     moved = -begun.positions if turned.over else begun.positions
     near, far = turned.near + excess - moved, turned.far + excess + moved
     mean, rare = walds_mean(turned, near, far), walds_ruin(turned, near, far)

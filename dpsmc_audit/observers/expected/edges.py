@@ -20,7 +20,7 @@ from dpsmc_audit.mechanisms import Atoms, Law, Mechanism
 from dpsmc_audit.numerics.arrays import BoolArray, FloatArray
 from dpsmc_audit.sprt import Sprt
 
-__all__ = ["Reached", "Tails", "by_line", "tails_between", "tails_of_atoms"]
+__all__ = ["Reached", "Tails", "by_line", "reached_at", "tails_between", "tails_of_atoms"]
 
 UNIT = 2.0**-53
 
@@ -127,6 +127,34 @@ def tails_between(test: Sprt, mechanism: Mechanism, points: FloatArray, reached:
     value = np.clip(survival(reached.at), low, high)
     low, value, high = (np.where(always, 1.0, tail) for tail in (low, value, high))
     return Tails(low, value, high, np.where(reached.known & ~always, reached.at, math.nan))
+
+
+def reached_at(tails: Tails, mechanism: Mechanism) -> list[tuple[float, float]]:
+    """Find what the L lies between at which an average reaches each edge.
+
+    Parameters
+    ----------
+    tails : Tails
+        The probability of reaching each edge.
+    mechanism : Mechanism
+        The law of L.
+
+    Returns
+    -------
+    list of tuple
+        The lower and the upper end for each edge. Where all L reach it, they are -inf and the smallest L.
+    """
+    found, least = [], float(mechanism.quantile(0.0))
+    for low, high, step in zip(tails.low.tolist(), tails.high.tolist(), tails.step.tolist(), strict=True):
+        if low == 1.0:
+            found.append((-math.inf, least))
+        elif not math.isnan(step):
+            found.append((step, step))
+        else:  # quantiles are those of 1 - tail, which is rounded
+            shares = 1.0 - np.array([high * (1.0 + 1e-12), low * (1.0 - 1e-12)])
+            ends = mechanism.quantile(np.clip(shares + np.array([-4.0, 4.0]) * UNIT, 0.0, 1.0))
+            found.append((float(ends[0]), float(ends[1])))
+    return found
 
 
 # --- an L that takes few values -------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from dpsmc_audit.exact.fixed import BUDGET, cells_needed
-from dpsmc_audit.exact.ladder import MeanPassage
+from dpsmc_audit.exact.ladder import AWAY, Ladder
 from dpsmc_audit.exact.walk import turned_up
 from dpsmc_audit.numerics.arrays import BoolArray, FloatArray
 from dpsmc_audit.observers.expected.bisection import SECONDS, bisected, seconds_needed
@@ -15,15 +15,15 @@ from dpsmc_audit.observers.expected.edges import Reached, rounding
 from dpsmc_audit.setting import Setting
 from dpsmc_audit.sprt import Sprt
 
-__all__ = ["by_ladder"]
+__all__ = ["by_ladder", "upcrossing"]
+
+
+_DROPPED = 1e-18
+"""Less than this probability of the ladder is dropped. The position of each of its steps depends on it."""
 
 
 _SMOOTH = 1e-5
 """A far bound that changes tails by less, as if g were smooth, keeps its bound where bisection is too expensive."""
-
-
-_BEYOND = 40.0
-"""A walk that is this / h above a barrier comes back to it with probability exp(-this) at most."""
 
 
 def by_ladder(
@@ -35,7 +35,7 @@ def by_ladder(
 ) -> tuple[Reached, Reached, BoolArray] | None:
     """Find the L of both members if entry 1 is forced: after the first step the walk is a step up or down from 0.
 
-    The mean passage over the near bound is known for all L at once (`MeanPassage`), and g is below it by what the far
+    The mean passage over the near bound is known for all L at once (`Ladder`), and g is below it by what the far
     bound cuts off. By the martingale ``exp(-h Lambda)`` the far bound is met with probability at most
     ``exp(-h (b_far + L + first step))``, and from there to the near one it takes no more than
     ``(b_near + b_far + 2 L + up + down) / D`` samples on average (Wald). Where that leaves more than one step of the
@@ -64,16 +64,17 @@ def by_ladder(
     h = abs(test.exponent(p_phi))
     turned = turned_up(test, p_phi)
     walk, near = turned.walk, turned.near
-    if entries != (1,) or h == 0.0 or math.isinf(h) or cells_needed(walk, near + far, _BEYOND / h) > BUDGET:
+    if entries != (1,) or h == 0.0 or math.isinf(h) or cells_needed(walk, near + far, 2.0 * AWAY / h) > BUDGET:
         return None
-    passage = MeanPassage.of(walk, near + far + walk.up + walk.down + _BEYOND / h)
-    numerical = passage.error(points - 1.0, math.exp(-_BEYOND))
-    lower = passage.upcrossing(points - 1.0 - numerical)
+    highest = near + far + walk.up + walk.down
+    passage = Ladder.of(walk, h, highest + AWAY / h, alive=_DROPPED)
+    numerical = passage.error(points - 1.0, highest)
+    lower = upcrossing(passage, points - 1.0 - numerical)
     found, same = [], np.ones(points.size, np.bool_)
     for bit in (1, 0):
         first = walk.up if (bit == 1) != turned.over else -walk.down
         missed = _far_bound(test, p_phi, first, lower + first - near)
-        upper = passage.upcrossing(points - 1.0 + numerical + missed)
+        upper = upcrossing(passage, points - 1.0 + numerical + missed)
         same &= (upper == lower) & np.isfinite(lower) & (lower + first - near > max(lowest, test.no_room))
         off = rounding(test, passage.steps, lower + first - near)
         at = lower + first - near
@@ -124,3 +125,35 @@ def _refined(
     low, at, high = bracket.low.copy(), bracket.at.copy(), bracket.high.copy()
     low[unsure], at[unsure], high[unsure] = better.low, better.at, better.high
     return Reached(low, at, high, bracket.known & ~unsure)
+
+
+def upcrossing(passage: Ladder, times: FloatArray) -> FloatArray:
+    """Find, for each time, the position T after which the mean time to reach T is at least that time.
+
+    Parameters
+    ----------
+    passage : Ladder
+        The ladder of a walk.
+    times : ndarray
+        The times.
+
+    Returns
+    -------
+    ndarray
+        The positions; inf where no visits are counted any more.
+    """
+    bins = np.searchsorted(passage.climbed[1:], times)
+    inside = bins < passage.climbed.size - 2
+    wanted = np.zeros(passage.climbed.size - 1, np.bool_)
+    wanted[bins[inside]] = True
+    positions, masses = passage.visits_in(wanted)
+    owner = (positions * passage.bins).astype(np.int64)
+    order = np.lexsort((positions, owner))
+    positions, masses, owner = positions[order], masses[order], owner[order]
+    begins, ends = np.searchsorted(owner, bins), np.searchsorted(owner, bins, side="right")
+    found = np.full(times.size, math.inf)
+    for i in np.flatnonzero(inside):
+        mine = slice(begins[i], ends[i])
+        climbed = passage.climbed[bins[i]] + np.cumsum(masses[mine]) / passage.escaped
+        found[i] = positions[mine][min(int(np.searchsorted(climbed, times[i])), climbed.size - 1)]
+    return found

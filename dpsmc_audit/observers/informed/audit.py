@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsmc_audit.errors import ParameterError, require
+from dpsmc_audit.evidence.claims import Promise
 from dpsmc_audit.evidence.judging import proven_delta, rejudged
 from dpsmc_audit.evidence.means import BoundedMean
 from dpsmc_audit.evidence.profiles import Leakage, factor, largest
@@ -20,6 +21,7 @@ from dpsmc_audit.evidence.witness import Event, Outcomes
 from dpsmc_audit.numerics.arrays import BoolArray, FloatArray, IntArray
 from dpsmc_audit.numerics.ties import exceeds, ranked, tied_groups
 from dpsmc_audit.observers.base import Claim, PairAudit, Resolution
+from dpsmc_audit.observers.certificates import Certificate, Proposal, certificate_of_event
 from dpsmc_audit.observers.expected.verdicts import delta_ends, log_ratio, surest_event
 from dpsmc_audit.observers.informed.average import InformedAverage, average
 from dpsmc_audit.observers.informed.law import InformedLaw, given_sequence
@@ -98,6 +100,8 @@ class InformedAudit(PairAudit):
         Over random sequences, where no sequence is given.
     oscillating : InformedLaw, optional
         Of the sequence made to be the worst; None where it would be too long.
+    given : ndarray, optional
+        The given sequence.
     """
 
     observer: ClassVar[str] = "informed"
@@ -108,11 +112,27 @@ class InformedAudit(PairAudit):
     worst: str
     averages: InformedAverage | None
     oscillating: InformedLaw | None
+    given: NDArray[np.integer] | None = None
 
     @property
     def sampled(self) -> bool:
         """False: the verdict is about given sequences, exactly."""
         return False
+
+    def proof(self) -> Certificate | None:
+        """Prove that the claim is violated on the given sequence.
+
+        Returns
+        -------
+        Certificate or None
+            None for other verdicts, without a given sequence, and if the checker proves nothing.
+        """
+        if self.verdict != Verdict.VIOLATED or self.given is None:
+            return None
+        promise, events = self.claim.promise, outcomes_that_break(self.law, self.claim.promise)
+        last = max([*self.pair.entries, *(int(time) - 1 for event in events for _, time, _ in event.ranges if time)])
+        sequence = "".join(map(str, self.given[:last].tolist()))
+        return certificate_of_event("informed", self.pair, promise, events, sequence)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of ``result.json`` without parameters."""
@@ -138,6 +158,34 @@ class InformedAudit(PairAudit):
             "shown_running": {"x_n = 1": one, "x_n = 0": zero},
             "oscillating_total_variation": None if self.oscillating is None else self.oscillating.total_variation,
         }
+
+
+def outcomes_that_break(law: InformedLaw, promise: Promise) -> list[Proposal]:
+    """Collect outcomes that surely break one point of a claim together, as few as it takes.
+
+    Parameters
+    ----------
+    law : InformedLaw
+        The laws of both members.
+    promise : Promise
+        The claim.
+
+    Returns
+    -------
+    list of Proposal
+        An event for each point and direction that is surely broken.
+    """
+    found, ends = [], law.ends.kept(law.ends.shown)
+    for point in promise.points:
+        for p, q, delta in ((ends.one, ends.zero, point.delta_1), (ends.zero, ends.one, point.delta_0)):
+            margin = np.where(ends.running, 0.0, p[0] - factor(point.epsilon) * q[1])
+            order = np.argsort(-margin, kind="stable")
+            enough = np.flatnonzero(np.cumsum(np.maximum(margin[order], 0.0)) > delta * (1.0 + 1e-9))
+            if enough.size:
+                mine = np.sort(order[: enough[0] + 1])
+                ranges = [(float(law.tau[k]), float(law.tau[k] + 1), int(law.decision[k])) for k in mine]
+                found.append(Proposal(ranges, float(law.p1[mine].sum()), float(law.p0[mine].sum())))
+    return found
 
 
 def _with_interval(name: str, value: BoundedMean) -> dict[str, Any]:
@@ -330,6 +378,7 @@ class Informed(Resolution):
             would be too long, or if a field of the observer is impossible.
         """
         grid, started, averages, made = self.grid(claim.epsilon), time.perf_counter(), None, None
+        bits: NDArray[np.integer] | None = None
         test, mechanism, entries = pair.setting.test, pair.setting.mechanism, pair.entries
         if self.sequence is not None:
             given = self.sequence
@@ -358,6 +407,7 @@ class Informed(Resolution):
             leakage=Leakage(profile, apart, best_outcome(law, self.floor)),
             averages=averages,
             oscillating=made,
+            given=None if averages is not None else bits,
             unfinished=0 if averages is None else averages.capped,
             steps=0 if averages is None else averages.steps,
             seconds=time.perf_counter() - started + sampling.execution.spent,

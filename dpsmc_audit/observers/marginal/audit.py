@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsmc_audit.errors import ParameterError, require
+from dpsmc_audit.errors import ParameterError, check_bin_width, require
 from dpsmc_audit.evidence.game import Bounds, Game, Rules
 from dpsmc_audit.evidence.intervals import lower_ends, upper_ends
 from dpsmc_audit.evidence.judging import KnownLaws, rejudged
@@ -21,6 +21,7 @@ from dpsmc_audit.evidence.verdict import Finding, Verdict
 from dpsmc_audit.evidence.witness import Event
 from dpsmc_audit.numerics.arrays import BoolArray, FloatArray, IntArray
 from dpsmc_audit.observers.base import Claim, Engine, PairAudit, Resolution
+from dpsmc_audit.observers.certificates import Certificate, certificate_of_event, proposals, ranges_of
 from dpsmc_audit.observers.expected.verdicts import log_ratio, surest_event
 from dpsmc_audit.observers.marginal.law import (
     NAMES,
@@ -123,6 +124,20 @@ class MarginalAudit(PairAudit):
     bounds: Bounds | None
     leakage_from: str
     stopped: bool
+
+    def proof(self) -> Certificate | None:
+        """Prove that the claim is violated.
+
+        Returns
+        -------
+        Certificate or None
+            None for other verdicts, and if the checker proves none of the most promising events.
+        """
+        if self.verdict != Verdict.VIOLATED:
+            return None
+        law, promise = marginal_law(self.pair), self.claim.promise
+        events = [*ranges_of(self.witness), *proposals(law.p1[:2], law.p0[:2], promise)]
+        return certificate_of_event("marginal", self.pair, promise, events)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of ``result.json`` without parameters."""
@@ -463,7 +478,7 @@ class Marginal(Resolution):
             compute.
         """
         grid, width = self.grid(claim.epsilon), self.bin_width
-        require(width is None or width >= 1, f"bin_width must be at least 1, got {width}")
+        check_bin_width(width)
         require(self.runs >= FEWEST, f"runs must be at least {FEWEST}, got {self.runs}")
         require(self.pairs >= 2, f"pairs must be at least 2, got {self.pairs}")
         started = time.perf_counter()

@@ -139,6 +139,7 @@ class MarginalLaw:
 
 def _binned(p: FloatArray, width: int) -> FloatArray:
     first = np.concatenate([np.zeros((p.shape[0], 1)), p], axis=1)  # tau = 0 belongs to the first bin
+    width = min(width, first.shape[1])  # a bin can be wider than the law, and would be filled up
     short = -first.shape[1] % width
     return np.asarray(np.pad(first, ((0, 0), (0, short))).reshape(p.shape[0], -1, width).sum(axis=2))
 
