@@ -71,7 +71,7 @@ def test_one_run_prints_one_row_and_writes_its_result(run: Run, tmp_path: Path) 
         "schema",
         "parameters", "samples", "samples_ci", "samples_exact", "samples_exact_error", "accuracy", "accuracy_ci",
         "null_rate", "error_exact", "error_exact_error", "fp_worst", "fp_worst_error", "fn_worst", "fn_worst_error",
-        "unfinished", "decision", "seconds", "seconds_per_run", "provenance", "warnings",
+        "unfinished", "decision", "seconds", "seconds_per_run", "provenance", "warnings", "exact_errors_are",
     }  # fmt: skip
     assert result["samples_ci"][0] < result["samples"] < result["samples_ci"][1]
 
