@@ -220,8 +220,8 @@ def walds_mean(turned: Turned, near: FloatArray, far: FloatArray) -> Ends:
     """Bound the mean time to leave.
 
     There is ``m(x) = K + beta exp(-h x) - x / D`` that is 0 at two distances, and concave between them. m(Lambda) plus
-    the number of samples is a martingale. So m(0) is at most the mean if the distances are those of the bounds, since the
-    walk ends where m is not positive. It is at least the mean if they are a step more. With
+    the number of samples is a martingale. So m(0) is at most the mean if the distances are those of the bounds, since
+    the walk ends where m is not positive. It is at least the mean if they are a step more. With
     ``f(x) = (exp(-h x) - 1 + h x) / (h D)``, m(0) is the average of f over both distances; without drift f is ``x^2``
     over the mean square of a step.
 
