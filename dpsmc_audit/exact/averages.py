@@ -95,7 +95,7 @@ def exact_mean(setting: Setting) -> Enclosure:
 def _mean_followed(setting: Setting) -> Enclosure:
     """Enclose the mean of Algorithm 1: the programme for as long as it is affordable, then Wald's identities."""
     turned = turned_up(setting.test, setting.p_phi)
-    samples = int(BUDGET / (turned.span / (turned.walk.up + turned.walk.down) + 100.0)) + 1
+    samples = int(2.0 * BUDGET / (turned.span / (turned.walk.up + turned.walk.down) + 100.0)) + 1
     begun = walk_for(turned.walk, turned.near, turned.far, samples, {})
     law, at = begun.law, begun.positions
     low, high = (float(dot(begun.cells, end)) for end in walds_mean(turned, turned.near - at, turned.far + at))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -220,8 +219,11 @@ def _scaled_ruin(h: float, ahead: FloatArray, behind: FloatArray) -> FloatArray:
 def walds_mean(turned: Turned, near: FloatArray, far: FloatArray) -> Ends:
     """Bound the mean time to leave.
 
-    With ``f(x) = (exp(-h x) - 1 + h x) / (h D)`` a martingale is f(Lambda) less the number of samples. f is convex and
-    0 at 0, so it is monotone on each side, and without drift it is ``x^2`` over the mean square of a step.
+    There is ``m(x) = K + beta exp(-h x) - x / D`` that is 0 at two distances, and concave between them. m(Lambda) plus
+    the number of samples is a martingale. So m(0) is at most the mean if the distances are those of the bounds, since
+    the walk ends where m is not positive. It is at least the mean if they are a step more. With
+    ``f(x) = (exp(-h x) - 1 + h x) / (h D)``, m(0) is the average of f over both distances; without drift f is ``x^2``
+    over the mean square of a step.
 
     Parameters
     ----------
@@ -249,27 +251,17 @@ def walds_mean(turned: Turned, near: FloatArray, far: FloatArray) -> Ends:
             return series(x)
         return np.where(h * x < flat, series(x), (np.expm1(-h * x) + h * x) / (h**2 * gain))
 
-    def below(x: FloatArray, ahead: FloatArray, behind: FloatArray) -> FloatArray:
-        """f(-x) times the probability to end there, for walks that end at `ahead` and `behind`."""
-        scaled = _scaled_ruin(h, ahead, behind)
+    def below(ahead: FloatArray, behind: FloatArray) -> FloatArray:
+        """f(-behind) times the probability to end there."""
+        scaled, rare = _scaled_ruin(h, ahead, behind), np.exp(-h * behind)
         if h == 0.0:
-            return scaled * series(-x)
-        steeply = np.exp(h * (x - behind)) - np.exp(-h * behind) * (1.0 + h * x)
-        return np.where(h * x < flat, scaled * np.exp(-h * behind) * series(-x), scaled * steeply / (h**2 * gain))
+            return scaled * series(-behind)
+        steeply = scaled * (1.0 - rare * (1.0 + h * behind)) / (h**2 * gain)
+        return np.where(h * behind < flat, scaled * rare * series(-behind), steeply)
 
-    def average(ahead: FloatArray, behind: FloatArray, pick: Callable[..., FloatArray]) -> FloatArray:
-        """The walk ends at these distances, with either end of the probability."""
-        ends = (near, far + walk.down), (near + walk.up, far)
-        return np.asarray(pick(*((1.0 - _ruin(h, *end)) * above(ahead) + below(behind, *end) for end in ends)))
+    def mean(ahead: FloatArray, behind: FloatArray) -> FloatArray:
+        """The mean for a walk that ends at exactly these distances."""
+        return (1.0 - _ruin(h, ahead, behind)) * above(ahead) + below(ahead, behind)
 
     slack = _slack(turned, near + far) + (steep**2 if steep < 1e-3 else 0.0) + 1e-11
-    low, high = average(near, far, np.minimum), average(near + walk.up, far + walk.down, np.maximum)
-    low, high = low * (1.0 - slack), high * (1.0 + slack)
-    if not walk.drift > 0.0:
-        return low, high
-    # the other identity: where the walk ends, over the drift; it is the better one where the far bound is hardly met
-    seldom, often = walds_ruin(turned, near, far)
-    least, most = near - often * (near + far + walk.down), near + walk.up - seldom * (near + walk.up + far)
-    step = walk.up + walk.down
-    off = (slack + 4e-16 * step / walk.drift) * (near + far + step)
-    return np.maximum(low, (least - off) / walk.drift), np.minimum(high, (most + off) / walk.drift)
+    return mean(near, far) * (1.0 - slack), mean(near + walk.up, far + walk.down) * (1.0 + slack)
