@@ -158,7 +158,7 @@ def audit_of(config: Config, execution: Execution) -> Audited:
         )
     kind = f"{config.notion.target} must return a PairAudit, got {type(found).__name__}"
     require(isinstance(found, PairAudit), kind)
-    price = Price(exact_mean(config.setting), worst_errors(config.test, config.law))
+    price = Price(exact_mean(config.setting), worst_errors(config.test, config.law, rough=True))
     notes = [*outside_assumption(config, config.p_phi), *unfinished(config, found.unfinished)]
     error, needed = found.numerical_error, found.leakage.profile.at(found.claim.epsilon)
     if getattr(found, "leakage_from", None) == "exact" and error > max(needed, 1e-6):

@@ -84,7 +84,7 @@ class Range:
             inner = (self.mechanism.center,)
         elif isinstance(self.mechanism, Truncated):
             inner = (self.mechanism.lowest, self.mechanism.center)
-        elif not isinstance(self.mechanism, Exponential):
+        elif isinstance(self.mechanism, Law):
             inner = (float(self.mechanism.quantile(0.0)), float(self.mechanism.quantile(1.0)))
         places = np.array([self.low, self.high, *(place for place in inner if math.isfinite(place))])
         return np.unique(places[(places >= self.low) & (places <= self.high)])
