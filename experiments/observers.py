@@ -68,8 +68,8 @@ def rows_of(name: str, notion: str) -> tuple[dict[str, Any], pd.DataFrame]:
         "fn_worst": worst.fn.value,
         "verdict": judged.verdict,
         "total_variation": found.total_variation,
-        "delta_at_epsilon": found.profile.at(EPSILON),
-        "delta_at_2_epsilon": found.profile.at(2.0 * EPSILON),
+        "privacy_delta_at_epsilon": found.profile.at(EPSILON),
+        "privacy_delta_at_2_epsilon": found.profile.at(2.0 * EPSILON),
         "log_ratio": math.nan if found.best is None else found.best.log_ratio,
     }
     delta = np.maximum(found.profile.delta_1_over_0, found.profile.delta_0_over_1)

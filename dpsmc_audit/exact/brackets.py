@@ -26,6 +26,7 @@ from dpsmc_audit.exact.ladder import AWAY, Ladder
 from dpsmc_audit.exact.walk import SLACK, Steps, Turned, turned_up, walds_mean, walds_ruin
 from dpsmc_audit.mechanisms import Atoms
 from dpsmc_audit.numerics.sums import tilted
+from dpsmc_audit.numerics.ties import best_of
 from dpsmc_audit.setting import Setting
 
 __all__ = ["averaged"]
@@ -273,4 +274,4 @@ def _of_atoms(setting: Setting, atoms: Atoms, rare: bool) -> Enclosure:
     shares = np.array([share for _, share in atoms])
     low, high = math.fsum(shares * [each.low for each in found]), math.fsum(shares * [each.high for each in found])
     rest = 1e-12 * max(high, 1.0) * (len(found) > 1)
-    return Enclosure(low - rest, high + rest, found[int(np.argmax(shares))].method)
+    return Enclosure(low - rest, high + rest, found[best_of(shares)].method)

@@ -22,6 +22,7 @@ from dpsmc_audit.evidence.profiles import factor
 from dpsmc_audit.evidence.witness import Event, Ranges
 from dpsmc_audit.mechanisms import Exponential, Laplace, NoNoise, Truncated
 from dpsmc_audit.numerics.arrays import FloatArray
+from dpsmc_audit.numerics.ties import best_of
 from dpsmc_audit.runs.files import write_text
 from dpsmc_audit.setting import Adjacent, Setting
 from dpsmc_audit.sprt import Sprt
@@ -311,9 +312,7 @@ def proposals(p1: FloatArray, p0: FloatArray, promise: Promise) -> list[Proposal
                     proposal = Proposal([(*ends, decision)], float(one[a:b].sum()), float(zero[a:b].sum()))
                     margin, size = proposal.margin(point, side), max(proposal.p1, proposal.p0)
                     if margin > 0.0:
-                        found.append(
-                            (margin * margin / size, proposal)
-                        )  # its square: nearer ends need more ranges of L
+                        found.append((margin**2 / size, proposal))  # its square: nearer ends need more ranges of L
     return [proposal for _, proposal in sorted(found, key=lambda each: -each[0])]
 
 
@@ -323,10 +322,10 @@ def _intervals(p: FloatArray, q: FloatArray, times: float, delta: float) -> list
     excess = likely - times * other
 
     def surest(margin: FloatArray, size: FloatArray) -> int:
-        return int(np.argmax(np.where(margin > 0.0, margin * margin / np.maximum(size, 1e-10), 0.0)))
+        return best_of(np.where(margin > 0.0, margin * margin / np.maximum(size, 1e-10), 0.0))
 
     below = surest(excess - delta, likely)
     above = surest(excess[-1] - excess - delta, likely[-1] - likely)
-    end = int(np.argmax(excess - np.minimum.accumulate(excess)))
-    start = int(np.argmin(excess[: end + 1]))
+    end = best_of(excess - np.minimum.accumulate(excess))
+    start = best_of(-excess[: end + 1])
     return [(a, b) for a, b in ((0, below), (above, p.size), (start, end)) if a < b]

@@ -96,7 +96,7 @@ def test_a_curve_is_in_order() -> None:
 
 def test_claims_say_what_they_are() -> None:
     assert Dp(0.5).text == "epsilon = 0.5"
-    assert Dp(0.5, 1e-5).text == "epsilon = 0.5, delta = 1e-05"
+    assert Dp(0.5, 1e-5).text == "epsilon = 0.5, privacy delta = 1e-05"
     assert Gdp(0.5).text == "mu = 0.5 (Gaussian DP)"
     curve = Curve((Point(0.1, 0.2, 0.1),), "a.csv")
     assert curve.text == "the curve of a.csv"

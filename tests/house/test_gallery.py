@@ -75,7 +75,7 @@ def test_the_table_of_observers_is_that_of_the_study() -> None:
     rows = pd.read_csv(observers.RESULTS / "observers.csv").to_dict("records")
     for line, row in zip(shown, rows, strict=True):
         error = max(row["fp_worst"], row["fn_worst"])
-        told = [row["total_variation"], row["delta_at_epsilon"], row["delta_at_2_epsilon"]]
+        told = [row["total_variation"], row["privacy_delta_at_epsilon"], row["privacy_delta_at_2_epsilon"]]
         made = [row["mechanism"], row["notion"], "0.99", "0.01", "0.01", f"{row['samples_exact']:.1f}", f"{error:.4f}"]
         made += [row["verdict"], *(f"{value:.3g}" if value > 1e-9 else "<1e-9" if value > 0 else "0" for value in told)]
         ratio = row["log_ratio"]

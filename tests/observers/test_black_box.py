@@ -65,7 +65,7 @@ def test_verdicts() -> None:
     consistent = audit_mechanism(geometric, 1.0, runs=5000)
     assert consistent.verdict == "consistent"
     assert consistent.witness is None
-    assert "would have been found" in consistent.sentence
+    assert "they would have shown" in consistent.sentence
     assert consistent.as_dict()["detectable"]["epsilon_by_event_probability"]["0.5"] > 1.0
     assert audit_mechanism(geometric, 0.5, runs=20_000).verdict == "violated"
     assert audit_mechanism(geometric, Dp(0.5, 0.4), runs=2000).verdict == "consistent"

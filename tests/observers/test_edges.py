@@ -228,7 +228,7 @@ def test_bins_are_undecided_where_edges_are() -> None:
     mechanism = Laplace(3.0 * STEP, HALF.step_sum / 0.1)
     found = audit(Setting(HALF, mechanism, 0.75), 0.1, Expected(bin_width=7), engine="exact")
     assert found.verdict == "undecided"
-    assert found.sentence.startswith("Undecided")
+    assert found.sentence.startswith("undecided")
     assert "numerical error" in found.sentence
     law = expected_law(Adjacent(Setting(HALF, mechanism, 0.75)), bin_width=7)
     one, zero = (Tails(t, t, t, t).bins().value for t in (true_tails(mechanism, law.edges, x) for x in (1, 0)))

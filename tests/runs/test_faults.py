@@ -265,11 +265,11 @@ def test_files_that_cannot_grow_end_in_one_line(tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 200 KB, where one can be mounted."""
+    """A file system of 300 KB, where one can be mounted."""
     folder = tmp_path / "small"
     folder.mkdir()
     mount = shutil.which("mount")
-    options = [f"{mount}", "-t", "tmpfs", "-o", "size=200k", "tmpfs", f"{folder}"]
+    options = [f"{mount}", "-t", "tmpfs", "-o", "size=300k", "tmpfs", f"{folder}"]
     if mount is None or os.geteuid() != 0 or subprocess.run(options, check=False, capture_output=True).returncode != 0:
         pytest.skip("no file system can be mounted here")
     yield folder
