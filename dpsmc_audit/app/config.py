@@ -13,10 +13,10 @@ from hydra.conf import HydraConf
 from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig, OmegaConf
 
+from dpsmc_audit.app.config_schema import Schema
 from dpsmc_audit.app.keys import Keys, key_of, keys_of, paths
 from dpsmc_audit.app.own_mechanism import own_mechanism
 from dpsmc_audit.app.reference import cases_of
-from dpsmc_audit.app.schema import Schema
 from dpsmc_audit.errors import ParameterError, check_bin_width, check_entries, check_probability, in_order, require
 from dpsmc_audit.evidence.claims import Dp, Gdp, Promise
 from dpsmc_audit.evidence.curves import read_curve

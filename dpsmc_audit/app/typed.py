@@ -11,8 +11,8 @@ from typing import Any, get_args, get_type_hints
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
+from dpsmc_audit.app.config_schema import Schema
 from dpsmc_audit.app.keys import key_of, overrides_in
-from dpsmc_audit.app.schema import Schema
 
 __all__ = ["as_hydra_reads", "kind_of", "plain_number", "quoted"]
 

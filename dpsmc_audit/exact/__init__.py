@@ -6,7 +6,7 @@
   (both bounds).
 - `weight`, `prefix`: what a record weighs in a passage, and the samples up to the last forced entry.
 - `averages`: means, standard deviations and error probabilities, by `renewal` or by what holds for all L of intervals
-  (`brackets`).
+  (`both_bounds`).
 - `ladder`: first passages over every bound at once. `walk`: the walk, and Wald's identities between two bounds.
 - `calibration`: noise that keeps the error levels.
 """

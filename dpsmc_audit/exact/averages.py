@@ -3,7 +3,7 @@
 Several ways lead to it, and the result is what all of them leave:
 
 - *renewal*: an exponential L is memoryless, so after the first passage every new record of the walk is a fresh start;
-- *ladder*, *wald* and *fixed bounds*: what holds for all L of an interval, averaged over intervals (`brackets`).
+- *ladder*, *wald* and *fixed bounds*: what holds for all L of an interval, averaged over intervals (`both_bounds`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from dpsmc_audit.errors import ParameterError
-from dpsmc_audit.exact.brackets import averaged
+from dpsmc_audit.exact.both_bounds import averaged
 from dpsmc_audit.exact.enclosure import Enclosure, meet
 from dpsmc_audit.exact.fixed import BUDGET, walk_for
 from dpsmc_audit.exact.laws import exact_law

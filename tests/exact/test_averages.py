@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dpsmc_audit.exact import averages
 from dpsmc_audit.exact.averages import exact_error, exact_mean, exact_null_probability, exact_sd, worst_errors
-from dpsmc_audit.exact.brackets import averaged
+from dpsmc_audit.exact.both_bounds import averaged
 from dpsmc_audit.exact.calibration import mechanism_named
 from dpsmc_audit.exact.enclosure import Enclosure
 from dpsmc_audit.exact.fixed import cells_needed, exit_law, walk_until_exit
