@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import EPSILON, LAW, P_PHI, TEST, Ratio, Ratios, alternate
-from dpsmc_audit.exact import averages, brackets, laws, renewal
+from dpsmc_audit.exact import averages, both_bounds, laws, renewal
 from dpsmc_audit.exact import fixed as exact
 from dpsmc_audit.exact.averages import exact_mean, exact_sd
 from dpsmc_audit.exact.laws import exact_law
@@ -25,7 +25,7 @@ TAIL = 0.01
 
 
 REMEMBERED: tuple[Any, ...] = (
-    *(exact_mean, averages._rare, exact._free_exit_law, brackets._ladder, brackets._law),
+    *(exact_mean, averages._rare, exact._free_exit_law, both_bounds._ladder, both_bounds._law),
     *(laws._exact_law, renewal.renewal, marginal_law),
 )
 

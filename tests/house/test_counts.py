@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dpsmc_audit.exact import averages, brackets, laws, passage, renewal
+from dpsmc_audit.exact import averages, both_bounds, laws, passage, renewal
 from dpsmc_audit.exact import fixed as exact
 from dpsmc_audit.exact.laws import exact_law
 from dpsmc_audit.mechanisms import Exponential, NoNoise
@@ -37,7 +37,7 @@ LAW = Exponential.private(TEST, EPSILON)
 
 REMEMBERED: list[Any] = [
     *(exact._free_exit_law, laws._exact_law, renewal.renewal, marginal.marginal_law),
-    *(averages.exact_mean, averages._rare, brackets._ladder, brackets._law),
+    *(averages.exact_mean, averages._rare, both_bounds._ladder, both_bounds._law),
 ]
 """What earlier tests may have computed already."""
 
