@@ -222,7 +222,7 @@ def test_what_could_have_been_seen_is_said_of_what_is_seen() -> None:
     assert "an epsilon of 1.5 (a factor of 4.48) on an event of probability 0.01 " in asked
     never = could_have_shown(Detectable(0.01, None, 0.2, {0.5: None}))
     assert "of probability 0.2 that is impossible" in never
-    assert "nothing" in could_have_shown(Detectable(0.01, None, None, {0.5: None}))
+    assert "cannot show any violation" in could_have_shown(Detectable(0.01, None, None, {0.5: None}))
 
 
 def test_what_could_have_shown_names_the_events_that_are_looked_at() -> None:
